@@ -14,8 +14,8 @@ from sphinx_gallery.sorting import ExplicitOrder, FileNameSortKey
 
 import symcavity
 from symcavity.evaluate.solution import Solution
-from symcavity.writing.markup import parse
 from symcavity.writing.mathml import element
+from symcavity.writing.reader import read
 
 BLOCK = ' display="block"'
 project, author, copyright = "symcavity", "the authors of symcavity", "the authors of symcavity"  # noqa: A001
@@ -90,12 +90,12 @@ exclude_patterns += ["_gallery_scripts", "gallery/sg_execution_times.rst", "sg_e
 
 
 def _inline(translator, node):
-    translator.body.append(element(parse(node.astext())))
+    translator.body.append(element(read(node.astext())))
     raise SkipNode
 
 
 def _display(translator, node):
-    translator.body.append(f'<div class="math">{element(parse(node.astext()), BLOCK)}</div>')
+    translator.body.append(f'<div class="math">{element(read(node.astext()), BLOCK)}</div>')
     raise SkipNode
 
 

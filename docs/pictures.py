@@ -16,8 +16,8 @@ from symcavity.derivations.soft_margin import C, problem, w
 from symcavity.finite.canvas import panel, style
 from symcavity.finite.plots import BLUE, GREY, RED
 from symcavity.record.derivation import Derivation
+from symcavity.writing.display_form import as_shown
 from symcavity.writing.printing import tex
-from symcavity.writing.shown import as_shown
 
 FOLDER = Path(__file__).parent / "pictures"
 

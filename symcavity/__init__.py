@@ -24,7 +24,7 @@ from symcavity.errors import (
     UnsupportedLaw,
     ValuesError,
 )
-from symcavity.face import BipartiteSystem, ConvexProblem, Derivation, System, Theory, prove
+from symcavity.face import BipartiteSystem, ConvexProblem, Derivation, Problem, System, Theory, prove
 from symcavity.model.averages import average, expect, fresh, norm, response
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
@@ -91,6 +91,7 @@ __all__ = [
     "P",
     "PointCloud",
     "Polytope",
+    "Problem",
     "Projection",
     "Quenched",
     "RoughSolution",

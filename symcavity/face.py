@@ -18,7 +18,7 @@ from symcavity.method.fluctuation_steps import Fluctuations as FluctuationsData
 from symcavity.method.fluctuation_steps import fluctuation_steps
 from symcavity.method.pair import Pair as PairData
 from symcavity.method.symmetry import Symmetry as SymmetryData
-from symcavity.model.problem import Problem
+from symcavity.model.problem import Problem as ProblemData
 from symcavity.model.system import System as SystemData
 from symcavity.record.derivation import Derivation as DerivationData
 from symcavity.record.derivation import Step as StepData
@@ -99,11 +99,12 @@ class _Confrontable(ABC):
             A number of processes, or any executor of ``concurrent.futures``.
         **options
             ``progress`` (a bar, or a function of done, total, seconds elapsed, seconds left), ``method``;
-            where states move ``until``, the last step, and in continuous time ``step``, that of Euler's rule.
+            where states move ``until``, the last step, and in continuous time ``step``, that of Euler's rule; of a
+            Gibbs measure ``sweeps``, and as ``method`` ``'enumeration'``, ``'integration'`` or ``'sampling'``.
 
         Returns
         -------
-        Simulation, Simulations or MovingSimulation
+        Simulation, Simulations, MovingSimulation or ThermalSimulation
             Read it by the words of the declaration: ``sim[average(w[i]**2)].mean``.
 
         Raises
@@ -118,9 +119,12 @@ class _Confrontable(ABC):
         from symcavity.finite.run import simulate
         from symcavity.witness.simulated import with_witness
 
-        _minimised(self._system(), "simulate")
+        drawn: dict[str, Any] = {"seeds": seeds, "couplings": couplings, "executor": executor}
+        if self._system().weights:
+            from symcavity.finite.thermal import simulate_thermal
+
+            return simulate_thermal(self._system(), values, N, **drawn, **options)
         if self._system().time is not None:
-            drawn: dict[str, Any] = {"seeds": seeds, "couplings": couplings, "executor": executor}
             if self._system().flowing:
                 return simulate_flow(self._system(), values, N, **drawn, **options)
             return simulate_moving(self._system(), values, N, **drawn, **options)
@@ -237,6 +241,56 @@ class BipartiteSystem(_Confrontable, SystemData):
 System = BipartiteSystem
 
 
+class Problem(ProblemData):
+    """A problem over the states of sites of which no convexity is asked: several minima, discrete states.
+
+    Parameters
+    ----------
+    minimize : Expr
+        Sums over the sites of one side, as of :class:`ConvexProblem`; pairs of one kind through symmetric couplings,
+        ``-Sum(s[i]*Sum(J[i, j]*s[j], (j, 1, N)), (i, 1, N))/2``, with ``Coupling("J", between=(i, i), reciprocity=1)``.
+        Products of states of one site may stand in coupling sums.
+    subject_to : sequence of relations
+        Inequalities (``>=``, ``<=``) at every site.
+    fixed, name, cite, source, named
+        As of :class:`ConvexProblem`.
+
+    Raises
+    ------
+    DeclarationError
+        Before any work, if the declaration is no problem of this form.
+    """
+
+    asks_convexity = False
+
+    def gibbs(self, beta: Any) -> BipartiteSystem:
+        """Return the Gibbs measure ``exp(-beta*objective)`` of this problem, as a system of thermal means.
+
+        Its theory takes the temperature along: ``average(w[i]**2)`` is a thermal second moment, averaged over the
+        disorder, and ``average(expect(w[i])**2)`` the square of a thermal mean.
+
+        Parameters
+        ----------
+        beta : Symbol or number
+            The inverse temperature, positive, in units of the objective.
+
+        Raises
+        ------
+        DeclarationError
+            If beta is not positive.
+        UnsupportedLaw
+            For global variables, and kinds of sites that send or hear several fields of states.
+        """
+        from symcavity.method.gibbs import gibbs
+
+        return with_verbs(BipartiteSystem, gibbs(self, beta))
+
+    def _repr_latex_(self) -> str:
+        from symcavity.writing.displays import problem_latex
+
+        return problem_latex(self)
+
+
 class ConvexProblem(_Confrontable, Problem):
     """A high-dimensional convex optimisation problem over the states of feature and datum sites.
 
@@ -266,6 +320,8 @@ class ConvexProblem(_Confrontable, Problem):
     NotConvex
         If an objective or a constraint is provably not convex.
     """
+
+    asks_convexity = True
 
     @cached_property
     def _conditions(self) -> BipartiteSystem:
@@ -308,28 +364,6 @@ class ConvexProblem(_Confrontable, Problem):
     def kkt(self) -> BipartiteSystem:
         """Return the optimality conditions: stationarity, feasibility, slackness, as a system."""
         return self._conditions
-
-    def gibbs(self, beta: Any) -> BipartiteSystem:
-        """Return the Gibbs measure ``exp(-beta*objective)`` of this problem, as a system of thermal means.
-
-        Its theory takes the temperature along: ``average(w[i]**2)`` is a thermal second moment, averaged over the
-        disorder, and ``average(expect(w[i])**2)`` the square of a thermal mean.
-
-        Parameters
-        ----------
-        beta : Symbol or number
-            The inverse temperature, positive, in units of the objective.
-
-        Raises
-        ------
-        DeclarationError
-            If beta is not positive.
-        UnsupportedLaw
-            For constraints, global variables, and sites with several states or fields.
-        """
-        from symcavity.method.gibbs import gibbs
-
-        return with_verbs(BipartiteSystem, gibbs(self, self.kkt(), beta))
 
     def cavity(self) -> Theory:
         """Derive the cavity theory of the optimality conditions."""
@@ -401,11 +435,6 @@ class ConvexProblem(_Confrontable, Problem):
         from symcavity.method.descent import descent
 
         return with_verbs(BipartiteSystem, descent(self, None, initial=initial))
-
-    def _repr_latex_(self) -> str:
-        from symcavity.writing.displays import problem_latex
-
-        return problem_latex(self)
 
 
 # -- what is derived -----------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """One thread of linear algebra for each test process, tiers of tests by what they cost, and LaTeX where there is one.
 
 ``python -m pytest -n 2`` runs the default tier: every test but those that ``durations.json`` records as dear.
-``--dear`` runs those, ``--full`` all.  ``--full --record`` writes the costs of the tests that run, in seconds of the
-processor.
+``--dear`` runs those, ``--full`` all, and with them those that are marked as the whole of a sample.  ``--full
+--record`` writes the costs of the tests that run, in seconds of the processor.
 """
 
 import gc
@@ -41,6 +41,10 @@ def pytest_addoption(parser):
     parser.addoption("--full", action="store_true", help="run the dear tests too")
     parser.addoption("--dear", action="store_true", help="run the dear tests alone")
     parser.addoption("--record", action="store_true", help="write what each test costs to tests/durations.json")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "whole: belongs to a suite of which a sample runs in every tier; runs with --full")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -91,6 +95,9 @@ def pytest_collection_modifyitems(config, items):
     """Leave dear tests to the full tier; those of installed derivations stand together and share theories."""
     asked = any("::" in argument for argument in config.args)  # a test that is named is run
     if not (config.option.full or config.option.record or asked):
+        sampled = [item for item in items if item.get_closest_marker("whole") is None]
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("whole")])
+        items[:] = sampled
         names = [item.nodeid for item in items]
         left = dear(names, json.loads(DURATIONS.read_text(encoding="utf-8")))
         left = set(names) - left if config.option.dear else left

@@ -30,7 +30,7 @@ from symcavity import (
     response,
 )
 from symcavity.evaluate.numbers import check_sign
-from symcavity.writing.structure import Decoder, classes
+from symcavity.writing.plain_data import Decoder, classes
 
 x, w, e = Coupling("x"), Feature("w"), Quenched("e", mu)
 gamma = Symbol("gamma", positive=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from symcavity.loading import installed, paper_table
-from symcavity.writing.markup import parse
 from symcavity.writing.mathml import to_mathml
+from symcavity.writing.reader import read
 
 pytest.importorskip("matplotlib")
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -73,5 +73,5 @@ def test_the_page_of_the_paper_has_every_row_with_its_formula():
 def test_the_formulas_of_the_paper_are_drawn():
     for equations in paper_rows.printed().values():
         for number, latex in equations.items():
-            drawn = to_mathml(parse(latex))
+            drawn = to_mathml(read(latex))
             assert not re.search(r"\\|<mi[^>]*>(?!min|exp)[a-z]{3}", drawn), number  # no command is left

@@ -85,8 +85,9 @@ class Eliminated:
 
     @property
     def costly(self) -> bool:
-        """Whether one evaluation is expensive."""
-        return self.given.sites > COARSE or any(e.has(GaussianAverage, ImplicitAverage) for e in self.core)
+        """Whether one evaluation is expensive, or one at many points would refine its rules for all of them at once."""
+        ruled = any(law.continuous for law in self.given.laws.values())
+        return ruled or self.given.sites > COARSE or any(e.has(GaussianAverage, ImplicitAverage) for e in self.core)
 
     def residual(self) -> Callable[..., list[tuple[Any, Any]]]:
         """Return the core in double: each value together with the sum of the absolute values of its terms."""

@@ -63,7 +63,9 @@ class Answer:
 
 
 class BrokenPlane:
-    """The affine law of some sites, on all branches at once; arrays have the sites last, or a one where all are alike.
+    """The affine law of some sites, on all branches at once.
+
+    Arrays end with two axes: the branches, and the sites, or a one where all sites are alike.
 
     Parameters
     ----------
@@ -96,8 +98,9 @@ class BrokenPlane:
             pz, pu, tz, tu = _planes(np.concatenate([slopes, np.where(on, p, q)], axis=1), heard)
             bends = np.where(on, q, p)
             planes.append((pz, pu, tz, tu, emits @ pz, emits @ tz, bends @ pz, bends @ tz))
-        last = [np.moveaxis(np.stack(part)[:, back], 1, -1) for part in zip(*planes, strict=True)]
+        last = [np.stack(part)[:, back].transpose(2, 3, 0, 1) for part in zip(*planes, strict=True)]
         self.pz, self.pu, self.tz, self.tu, self.epz, self.etz, self.bpz, self.btz = map(np.ascontiguousarray, last)
+        self._turns = np.concatenate([self.tz, self.etz])  # variables, and what is sent
         self.hears = hears[back]
         self._known: tuple[Any, ...] = ()
 
@@ -105,20 +108,26 @@ class BrokenPlane:
         return [*np.zeros((self.law.k + self.law.m, self.n)), *shared.T, *self.tail]
 
     def _on(self, table: np.ndarray, at: np.ndarray) -> np.ndarray:
-        """The matrices of a table on the branch of each site, the sites first."""
-        return np.asarray(table[at, :, :, self.all] if table.shape[-1] > 1 else table[..., 0][at])
+        """A table on the branch of each site."""
+        if len(self.branches) == 1:
+            return table[..., 0, :]
+        if table.shape[-1] == 1:
+            return np.asarray(np.take(table[..., 0], at, axis=-1))
+        return np.asarray(np.take(table.reshape(*table.shape[:-2], -1), at * self.n + self.all, axis=-1))
 
     def _begin(self, shared: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, ...]:
         """Where the coordinates are zero: the variables, the fields, what is sent, and the free members of pairs."""
-        if self._known and np.array_equal(self._known[0], shared) and np.array_equal(self._known[1], given):
+        now = (shared, given)
+        if self._known and all(np.array_equal(a, b) for a, b in zip(self._known[:2], now, strict=True) if b.size):
             return self._known[2]
         law, n, args = self.law, self.n, self._blank(shared)
         equations = law.residual(args, n) + np.einsum("nem,nm->ne", self.hears[:, :, self.rest], given)
-        p, q, on = law.p(args, n).T, law.q(args, n).T, self.branches[:, :, None]
-        right = np.broadcast_to(equations.T, (len(on), law.ke, n))
-        right = -np.concatenate([right, np.where(on, p, q)], axis=1)
-        z, u, sent, free = (np.einsum("bijn,bjn->bin", a, right) for a in (self.pz, self.pu, self.epz, self.bpz))
-        out = z, u, sent + law.emission(args, n).T, free + np.where(on, q, p)
+        p, q, on = law.p(args, n).T[:, None], law.q(args, n).T[:, None], self.branches.T[:, :, None]
+        right = np.broadcast_to(equations.T[:, None], (law.ke, len(self.branches), n))
+        right = -np.concatenate([right, np.where(on, p, q)])
+        z, u, sent, free = (np.einsum("ijbn,jbn->ibn", a, right) for a in (self.pz, self.pu, self.epz, self.bpz))
+        sent += law.emission(args, n).T[:, None]
+        out = np.concatenate([z, sent]), u, free + np.where(on, q, p), np.isfinite(z.sum(axis=0))
         self._known = shared.copy(), given.copy(), out
         return out
 
@@ -132,41 +141,47 @@ class BrokenPlane:
         cavity_field, self_coupling, shared, likely : ndarray
             As in :meth:`symcavity.finite.single_site.SingleSites.solve`.
         """
-        n = self.all
-        z0, u0, sent0, free0 = self._begin(shared, cavity_field[:, self.rest])
-        coupling = np.ascontiguousarray(self_coupling[:, self.looped].transpose(1, 2, 0))
+        both0, u0, free0, finite = self._begin(shared, cavity_field[:, self.rest])
+        coupling, k = np.ascontiguousarray(self_coupling[:, self.looped].transpose(1, 2, 0)), self.law.k
         with np.errstate(all="ignore"):
-            tilt = self.tu - np.einsum("mon,boln->bmln", coupling, self.etz)
-            gap = cavity_field[:, self.looped].T + np.einsum("mon,bon->bmn", coupling, sent0) - u0
-            t = _across(tilt, gap[:, :, None])[:, :, 0]
-            room = (free0 + np.einsum("bpln,bln->bpn", self.btz, t)).min(axis=1, initial=np.inf)
-            room[~np.isfinite(t.sum(axis=1) + z0.sum(axis=1))] = -np.inf
-            at = room.argmax(axis=0)
-            if likely is not None:
-                last = len(self.branches) - 1 - likely @ self._code
-                at = np.where(room[last, n] > -_TOLERANCE, last, at)
-            t, etz, tilt = t[at, :, n], self._on(self.etz, at), tilt[at, :, :, n].transpose(1, 2, 0)
-            z = z0[at, :, n] + np.einsum("nkl,nl->nk", self._on(self.tz, at), t)
-            sent = sent0[at, :, n] + np.einsum("nol,nl->no", etz, t)
-            found = room[at, n] > -_TOLERANCE * (1 + np.abs(z) @ np.ones(self.law.k))
-            responses = np.zeros((self.n, self.law.out, self.law.m))
+            tilt = self.tu - _dot(coupling[:, :, None, None], self.etz)
+            gap = cavity_field[:, self.looped].T[:, None] + _dot(coupling[:, :, None], both0[k:]) - u0
+            t = _across(tilt, gap[:, None])[:, 0]
+            room = (free0 + _dot(self.btz, t)).min(axis=0, initial=np.inf)
+            room = np.where(finite & np.isfinite(t.sum(axis=0)), room, -np.inf)
+            at = self._fitting(room, likely)
+            t, tilt, turns = self._on(t, at), self._on(tilt, at), self._on(self._turns, at)
+            both = self._on(both0, at) + _dot(turns, t)
+            z, sent = both[:k], both[k:]
+            found = self._on(room, at) > -_TOLERANCE * (1 + np.abs(z).sum(axis=0))
+            responses = np.zeros((self.law.out, self.law.m, self.n))
             each = _across(tilt, np.eye(len(self.looped))[:, :, None])
-            responses[:, :, self.looped] = np.einsum("nol,lmn->nom", etz, each)
+            responses[:, self.looped] = _dot(turns[k:, :, None], each)
 
         def moved() -> np.ndarray:
             with np.errstate(all="ignore"):
-                turn = np.einsum("mon,nok->mkn", coupling, self._on(self.epz, at))
-                along = _across(tilt, turn - self._on(self.pu, at).transpose(1, 2, 0))
-                out = np.einsum("nkl,ljn->nkj", self._on(self.tz, at), along)
-                out += self._on(self.pz, at)
+                turn = _dot(coupling[:, :, None], self._on(self.epz, at))
+                along = _across(tilt, turn - self._on(self.pu, at))
+                out = _dot(turns[:k, :, None], along) + self._on(self.pz, at)
+            out = np.broadcast_to(out, (*out.shape[:-1], self.n)).transpose(2, 0, 1).copy()
             out[~found] = np.nan
             return out
 
         def arguments() -> Args:
-            fields = cavity_field + np.einsum("nmo,no->nm", self_coupling, sent)
-            return [*z.T, *fields.T, *shared.T, *self.tail]
+            fields = cavity_field + np.einsum("nmo,on->nm", self_coupling, sent)
+            return [*z, *fields.T, *shared.T, *self.tail]
 
-        return Answer(z, self.branches[at], found, sent, responses, moved, arguments)
+        return Answer(z.T, self.branches[at], found, sent.T, responses.transpose(2, 0, 1), moved, arguments)
+
+    def _fitting(self, room: np.ndarray, likely: np.ndarray | None) -> np.ndarray:
+        """The branch of each site: the likely one where it fits, or the one that fits best."""
+        if len(self.branches) == 1:
+            return np.zeros(self.n, dtype=int)
+        if likely is None:
+            return np.asarray(room.argmax(axis=0))
+        last = len(self.branches) - 1 - likely @ self._code
+        fits = room[last, self.all] > -_TOLERANCE
+        return last if fits.all() else np.where(fits, last, room.argmax(axis=0))
 
 
 def _planes(j: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -181,12 +196,22 @@ def _planes(j: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _across(tilt: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    """Solve ``tilt t = gap`` for matrices whose sites stand last; not a number, or infinite, where there is no t."""
-    m = tilt.shape[-2]
+    """Solve ``tilt t = gap`` for matrices that stand first; not a number, or infinite, where there is no t."""
+    m = len(tilt)
     if m <= 1:
         return gap / tilt if m else gap
-    matrices, right = np.moveaxis(tilt, -1, 0), np.moveaxis(gap, -1, 0)
+    matrices, right = np.moveaxis(tilt, (0, 1), (-2, -1)), np.moveaxis(gap, (0, 1), (-2, -1))
     usable = np.abs(np.linalg.det(matrices)) > _SINGULAR
     found = np.linalg.solve(np.where(usable[..., None, None], matrices, np.eye(m)), right)
     found[~usable] = np.nan
-    return np.moveaxis(found, 0, -1)
+    return np.moveaxis(found, (-2, -1), (0, 1))
+
+
+def _dot(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Sum over the second axis of the one and the first of the other, few each; all others are broadcast."""
+    if not len(right):
+        return np.asarray(left.sum(axis=1) * right.sum(axis=0))
+    out = left[:, 0] * right[0]
+    for j in range(1, len(right)):
+        out += left[:, j] * right[j]
+    return np.asarray(out)

@@ -14,7 +14,7 @@ from symcavity.algebra.door import as_sympy
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import solve_theory
 from symcavity.finite.estimates import Estimate, Extrapolation, small_term
-from symcavity.finite.labels import label, label_tex
+from symcavity.finite.labels import label, label_tex, labelled
 from symcavity.finite.scatter import Scatter
 from symcavity.finite.scatter import scatter as scattered
 from symcavity.finite.tables import aligned, to_pandas, with_error
@@ -201,7 +201,7 @@ class Comparison:
         return "\n".join([rf"\begin{{tabular}}{{{columns}}}", rule, head + r" \\", rule, *body, rule, r"\end{tabular}"])
 
     def _repr_html_(self) -> str:
-        rows = ((Formula.read(label_tex(r.observable)), *r.cells) for r in self.rows)
+        rows = ((Formula.of(labelled(r.observable)), *r.cells) for r in self.rows)
         return html(("observable", *self._head), rows) + "".join(f"<p>{escape(n)}</p>" for n in self.notes)
 
     def to_pandas(self) -> Any:

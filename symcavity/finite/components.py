@@ -17,7 +17,7 @@ from sympy import Expr, Integer
 from symcavity.errors import ValuesError
 from symcavity.model.averages import SiteResponse
 from symcavity.model.bound_sets import take_sets, vector_sizes
-from symcavity.model.convex_law import holds_set, read_law
+from symcavity.model.convex_law import heard_vector, holds_set, read_law
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.fields import FieldBook, expand_components, extract_fields
@@ -105,11 +105,13 @@ def _write(system: System, sets: tuple[tuple[Any, Any], ...]) -> WrittenOut:
     out.laws = {}
     for kind, law in system.laws.items():
         where = f"the law of {kind.site}"
-        whole = [Equation(_translated(e.lhs, rule), _translated(e.rhs, rule)) for e in law.written()]
+        parts = _parts(law)
+        written = [Equation(e.lhs, e.rhs.xreplace(parts)) for e in law.written() if e.lhs not in parts]
+        whole = [Equation(_translated(e.lhs, rule), _translated(e.rhs, rule)) for e in written]
         sides = [[extract_fields(side, kind, book, where) for side in (e.lhs, e.rhs)] for e in componentwise(whole)]
         equations = tuple(Equation(lhs, rhs) for lhs, rhs in sides)
         pairs = tuple(Complementary(*(_translated(q, rule) for q in p.pair)) for p in law.pairs)
-        unknowns = tuple(part for q in law.unknowns for part in _components(q, rule))
+        unknowns = tuple(part for q in law.unknowns if q not in parts for part in _components(q, rule))
         out.laws[kind] = Law(kind, unknowns, equations, pairs, tuple(book.all(kind)))
     out.fixed = tuple(
         Equation(expand_components(_translated(e.lhs, rule), "a condition"), _translated(e.rhs, rule))
@@ -127,6 +129,14 @@ def _write(system: System, sets: tuple[tuple[Any, Any], ...]) -> WrittenOut:
         sources |= dict(zip(Lam, V, strict=True)) | dict(zip(V, V, strict=True))
     bound = {g: v for g, v in rule.items() if isinstance(g, SupportFunction)}
     return WrittenOut(system, out, bound, rule, sources)
+
+
+def _parts(law: Law) -> dict[SiteQuantity, Expr]:
+    """The vectors that a site hears as one, written out: what they add up to takes their place."""
+    own = heard_vector(law) if holds_set(law) else None
+    if own is None or len(own[1]) == 1:
+        return {}
+    return {e.lhs: e.rhs for e in law.written() if e.lhs in own[1]}
 
 
 def _range(q: SiteQuantity, rule: dict[Any, Any]) -> list[Integer]:

@@ -101,7 +101,10 @@ def _state(
     form = program.cut
     kind, sets, z = form.kind, form.law.sets, state.site[form.kind]
     assert sets is not None  # noqa: S101 - the caller has looked
-    z[:, sets.V] = instance.fields(kind, state)  # the components of the vector: nothing else is heard
+    law, heard = form.law, instance.fields(kind, state)
+    factors = -law.hears(instance.arguments(kind, state, heard), len(z))  # of each field in the equation of a component
+    rows = [next(k for k, e in enumerate(law.law.equations) if e.lhs == law.unknowns[v]) for v in sets.V]
+    z[:, sets.V] = np.einsum("nam,nm->na", factors[:, rows], heard)
     np.add.at(z[:, sets.lam], cuts.owners, weights)
     for a, column in enumerate(sets.Lam):
         np.add.at(z[:, column], cuts.owners, weights * cuts.points[:, a])

@@ -102,6 +102,7 @@ def _law_symbols(system: System) -> set[Symbol]:
     for law in system.laws.values():
         exprs += [e.difference for e in law.equations] + [q for p in law.pairs for q in p.pair]
         exprs += [f.emission for f in law.fields] + [e for f in law.fields for e in f.coupling.family.moments]
+    exprs += [e for w in system.weights.values() for e in (w.beta, w.energy, *w.bounds)]
     marks = {f.symbol for law in system.laws.values() for f in law.fields}
     found: set[Symbol] = set().union(*(parameters_of(e) for e in exprs)) - marks
     found -= {kind.ratio for kind in system.kinds}

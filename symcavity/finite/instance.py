@@ -12,7 +12,7 @@ from sympy import Float
 
 from symcavity.errors import ValuesError
 from symcavity.finite.compiled import Args, CompiledLaw, CompiledSystem
-from symcavity.finite.draw import Law, check_memory, mixing, reciprocal, stream
+from symcavity.finite.draw import LAWS, Law, check_memory, mixing, reciprocal, stream
 from symcavity.finite.drawn_labels import draw_label
 from symcavity.finite.given_values import Values, draw_quenched
 from symcavity.model.fields import RandomField
@@ -178,7 +178,8 @@ class Instance:
 
     def _draw(self, k: int, sample: Any) -> np.ndarray:
         scale, x = self.scale(k), np.asarray(sample, dtype=float)
-        return np.multiply(x, np.sqrt(scale), out=x if x.flags.writeable and x is not sample else None)
+        mine = x is not sample or self.law in LAWS.values()  # a law of the user may return an array that it keeps
+        return np.multiply(x, np.sqrt(scale), out=x if x.flags.writeable and mine else None)
 
     def scale(self, k: int) -> np.ndarray:
         """Return the variances of the k-th coupling as an array of two axes that broadcasts over its two ends."""

@@ -9,7 +9,6 @@ from sympy import Expr, Symbol
 from sympy.logic.boolalg import Boolean
 
 from symcavity.algebra.door import as_sympy
-from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.algebra.text import plain
 from symcavity.model.averages import Average, Fresh, condition_of
 from symcavity.writing.printing import tex
@@ -30,12 +29,30 @@ def label(observable: Any) -> str:
     return plain(expr.xreplace(rule))
 
 
+class _Probability(Symbol):
+    """The probability of a condition, as it is written for the average of its indicator."""
+
+    __slots__ = ("condition", "fresh")
+    condition: Boolean
+    fresh: bool
+
+    def __new__(cls, condition: Boolean, fresh: bool) -> _Probability:
+        """Return the probability of a condition, at sites that the system has not seen if ``fresh``."""
+        out = Symbol.__xnew__(cls, f"P{'_fresh' if fresh else ''}({plain(condition)})", real=True)
+        out.condition, out.fresh = condition, fresh
+        return out
+
+    def _latex(self, printer: Any) -> str:
+        below = "_{\\mathrm{fresh}}" if self.fresh else ""
+        return f"P{below}\\left({printer.doprint(self.condition)}\\right)"
+
+
+def labelled(observable: Any) -> Expr:
+    """Return an observable with probabilities for averages of conditions."""
+    expr = as_sympy(observable)
+    return expr.xreplace({a: _Probability(*found) for a, found in _indicators(expr).items()})
+
+
 def label_tex(observable: Any) -> str:
     """Return the LaTeX of an observable, with probabilities for averages of conditions."""
-    expr = as_sympy(observable)
-    below = {True: "_{\\mathrm{fresh}}", False: ""}
-    rule = {
-        a: TexSymbol(f"P{'_fresh' if fresh else ''}({plain(c)})", f"P{below[fresh]}\\left({tex(c)}\\right)")
-        for a, (c, fresh) in _indicators(expr).items()
-    }
-    return re.sub(r"\\([gl])e\b", r"\\\1eq", tex(expr.xreplace(rule)))  # plots know the longer names only
+    return re.sub(r"\\([gl])e\b", r"\\\1eq", tex(labelled(observable)))  # plots know the longer names only

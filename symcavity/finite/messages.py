@@ -164,7 +164,7 @@ class Messages:
     def _update(self, kind: Kind, share: float) -> float:
         law, n, shared = self.laws[kind], self.instance.size[kind], self.state.shared.copy()
         eta, coupling = self._fields(kind), np.zeros((n, law.m, law.out))
-        quiet = [m for m in self.laws[kind].moving if not np.any(eta[:, m])]
+        quiet = [m for m in law.moving if not eta[:, m].any()]
         if quiet:
             eta[:, quiet] = _WHISPER * stream(self.instance.seed, _FIRST).standard_normal((n, len(quiet)))
         for way in self._ways[kind]:
@@ -174,8 +174,10 @@ class Messages:
         for sender in dict.fromkeys(f.sender for f in law.fields):
             told = self._told[sender, kind]  # what stands of it in what is sent, where moves are made by a share
             self._told[sender, kind] = told + share * (self.sent[sender] - told)
-        quietly = np.where(np.isin(np.arange(law.m), quiet), -eta, eta)
-        turned = self._solved(kind, quietly, coupling) if quiet else None  # where a law jumps, no mean response is
+        turned = None
+        if quiet:  # where a law jumps, no mean response is
+            quietly = np.where(np.isin(np.arange(law.m), quiet), -eta, eta)
+            turned = self._solved(kind, quietly, coupling)
         answer = self._solved(kind, eta, coupling)
         now = answer.sent
         if not np.all(answer.found):

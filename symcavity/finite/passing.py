@@ -19,7 +19,7 @@ from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.estimates import Estimate
 from symcavity.finite.executors import each, resolved
 from symcavity.finite.instance import Instance, Residuals
-from symcavity.finite.labels import label, label_tex
+from symcavity.finite.labels import label, labelled
 from symcavity.finite.left_out import LeftOut, debiased
 from symcavity.finite.messages import Snapshot, started
 from symcavity.finite.minimum import ACCEPTED, Solved
@@ -407,7 +407,7 @@ class MessagePassing:
 
     def _repr_html_(self) -> str:
         before, shown, body, after = self._told_at()
-        head = ["step", "moved", *(Formula.read(label_tex(o)) for o in shown)]
+        head = ["step", "moved", *(Formula.of(labelled(o)) for o in shown)]
         said = "".join(f"<p>{escape(line)}</p>" for line in after)
         return html(head, body, "; ".join(before)) + said
 

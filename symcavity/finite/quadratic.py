@@ -99,8 +99,7 @@ class SiteForm:
         local = set(arguments) - set(constants) - set(shared)
         # a convex set in a constraint enters by one of its points at a time: g(V) >= c is V.s >= c for all of them
         nodes = {node: node.body for e in exprs for node in e.atoms(Support)}
-        vectors = [j for j, f in enumerate(self.moving) if f.components]
-        self.vector = len(self.states) + vectors[0] if vectors else None
+        self.vectors = [len(self.states) + j for j, f in enumerate(self.moving) if f.components]
         every = {**marks, **quenched, **nodes}
         body = objective.xreplace(every)
         rows = [e.xreplace(every) for _, e, _ in multipliers]
@@ -112,8 +111,8 @@ class SiteForm:
         sums = [[e.diff(v) for v in variables] for e in totals]
         entries = [e for row in (*hessian, *jacobian, *sums) for e in row]
         self.quadratic = not any(e.free_symbols & moving for e in entries)
-        self.cut = [self.vector is not None and row[self.vector] != 0 for row in jacobian]
-        if self.vector is not None and slope[self.vector] != 0:
+        self.cut = [any(row[j] != 0 for j in self.vectors) for row in jacobian]
+        if any(slope[j] != 0 for j in self.vectors):
             self.quadratic = False
         self.heard, self.kind, self.law = heard, kind, law
         if not self.quadratic:
@@ -252,7 +251,7 @@ class QuadraticProgram:
         for j, parts in enumerate(maps):
             if not np.any(slopes[:, j]):
                 continue
-            weights = points.T if points is not None and j == form.vector else np.ones((1, len(sites)))
+            weights = points.T if points is not None and j in form.vectors else np.ones((1, len(sites)))
             for part, weight in zip(parts, weights, strict=True):
                 factor = slopes[:, j] * weight
                 total = total + sparse.diags_array(factor) @ part.matrix[sites]
@@ -290,8 +289,10 @@ class QuadraticProgram:
                 total = total + block @ sparse.eye_array(instance.size[f.sender], count, k=offsets[q]).tocsr()
             return Map(total, x @ emission[:, h])
 
-        # a site that hears a vector hears nothing else: its fields are the components, in order
-        maps += [[heard(f, part) for part in (form.law.fields if f.components else [f])] for f in form.moving]
+        for f in form.moving:  # of a vector every component, in order
+            name = f.coupling.family.name
+            own = [p for p in form.law.fields if p.sender == f.sender and p.coupling.family.name == name]
+            maps.append([heard(f, part) for part in (own if f.components else [f])])
         for k in range(len(self.globals)):
             place = np.full(n, count - len(self.globals) + k)
             ones = sparse.csr_matrix((np.ones(n), (np.arange(n), place)), (n, count))

@@ -15,6 +15,7 @@ from symcavity.method.insert import second_component, second_site
 from symcavity.method.naming import at_zero
 from symcavity.method.sources import carrier_state, source_of
 from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.convex_law import heard_vector
 from symcavity.model.couplings import Coupling, correlation_of
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
@@ -82,7 +83,13 @@ def average(system: System, identified: Identified, book: ParameterBook, make: S
             value = at_index(book.close(field_covariance(a, b)), kind)
             covariance[b.eta, a.eta] = _turned(value, a.declared, b.declared)
             covariance[a.eta, b.eta] = value
-    return Averaged(kind, covariance, means, tuple(_steps(identified, covariance, means, make)))
+    early = [
+        k.symbol
+        for h in heard
+        for k in h.feedback
+        if h.declared.states() and not any(system.answers(q, k.through) for q in h.declared.states())
+    ]
+    return Averaged(kind, covariance, means, tuple(_steps(identified, covariance, means, early, make)))
 
 
 def _turned(value: Expr, f: RandomField, g: RandomField) -> Expr:
@@ -98,6 +105,7 @@ def _steps(
     identified: Identified,
     covariance: dict[tuple[Symbol, Symbol], Expr],
     means: dict[Symbol, Expr],
+    early: list[Symbol],
     make: StepMaker,
 ) -> list[Step]:
     kind, heard = identified.kind, identified.problem.heard
@@ -130,7 +138,11 @@ def _steps(
                 f"{kind.key}.self_coupling_mean",
                 "self_coupling_mean",
                 [Equation(DisorderAverage(k.symbol), at_zero(means[k.symbol], kind)) for k in every],
-                data={"kind": kind, "small": [k.symbol for k in every if means[k.symbol] == 0]},
+                data={
+                    "kind": kind,
+                    "small": [k.symbol for k in every if means[k.symbol] == 0 and k.symbol not in early],
+                    "early": [k.symbol for k in every if k.symbol in early],
+                },
                 assumptions=(("independence", {}), ("self_averaging", {})),
                 rests_on=("disorder", f"{kind.key}.self_coupling"),
             )
@@ -218,10 +230,17 @@ def diagonal_responses(system: System, expr: Expr) -> Expr:
 
 
 def message_response(system: System, message: Expr, carrier: RandomField, time: Expr | None = None) -> Expr:
-    """The response of a linear message at one site to the source in the equation of a field, at a time if it moves."""
+    """The response of a linear message at one site to the source in the equation of a field, at a time if it moves.
+
+    What other equations tell before that one does not answer.
+    """
     states = site_quantities(message, Variable, Field)
-    named = carrier_state(system, carrier)
-    return Add(*(message.diff(q) * SiteResponse(q, named, time) for q in states))
+    named, factor = carrier_state(system, carrier), S.One
+    own = None if named is None else heard_vector(system.laws[carrier.hearer])
+    if named is not None and own is not None:
+        factor = own[1][named]  # the site hears one vector, a combination of its fields
+        named = None
+    return Add(*(factor * message.diff(q) * SiteResponse(q, named, time) for q in states if system.answers(q, carrier)))
 
 
 def at_index(expr: Expr, kind: Kind) -> Expr:
@@ -267,9 +286,9 @@ class ParameterBook:
         return Add(*(self._term(term) for term in Add.make_args(expr)))
 
     def _term(self, term: Expr) -> Expr:
-        if term == 0:
-            return S.Zero
         totals = [f for f in Mul.make_args(term) if isinstance(f, Sum)]
+        if term == 0 or any(total.function == 0 for total in totals):
+            return S.Zero
         if not totals:
             return term
         outside, parts = Mul(*(f for f in Mul.make_args(term) if f not in totals)), []

@@ -152,6 +152,8 @@ def _proved(system: System, problem: SiteProblem, averaged: Averaged) -> dict[Sy
             f, g = h.declared, k.through
             if f.coupling.family != g.coupling.family or averaged.means[k.symbol] == 0 or f.components or f.inner:
                 continue
+            if f.hearer == f.sender and f != g:
+                continue  # both are heard by the same states: neither answers to the other as a message does
             if f.as_sum in primal:
                 field, answer, way = f, g, 1
             elif g.as_sum in primal:

@@ -1,4 +1,4 @@
-"""A convex problem at a temperature: its Gibbs measure, as a system of thermal means.
+"""A problem at a temperature: its Gibbs measure, as a system of thermal means.
 
 The measure has the weight ``exp(-beta*E)``, with the objective as energy E. What a site sends is a thermal mean: a
 feature that of its state, a datum that of the force on its field. Integration by parts gives, exactly and at every
@@ -13,7 +13,9 @@ from typing import Any
 from sympy import Expr, S, Sum
 
 from symcavity.errors import DeclarationError, UnsupportedLaw
-from symcavity.model.averages import Expect
+from symcavity.method.kkt import optimality
+from symcavity.method.measure import Measure
+from symcavity.model.averages import Expect, Force
 from symcavity.model.equations import Equation
 from symcavity.model.exact import exact
 from symcavity.model.kinds import Kind
@@ -27,14 +29,15 @@ from symcavity.record.maker import StepMaker
 SUPPORTED = "convex problems without constraints, of one state a feature and one field with states a datum"
 
 
-def gibbs(problem: Problem, minimum: System, beta: Any) -> System:
+def gibbs(problem: Problem, beta: Any) -> System:
     """Return the Gibbs measure of a problem at an inverse temperature, as a system of thermal means.
+
+    Where a problem is convex and free of constraints, averages are taken about the minimum; else they are sums and
+    integrals over all states.
 
     Parameters
     ----------
     problem : Problem
-    minimum : System
-        Its optimality conditions.
     beta : Symbol or number
         The inverse temperature, positive.
 
@@ -52,6 +55,28 @@ def gibbs(problem: Problem, minimum: System, beta: Any) -> System:
             "a symbol or a number that is",
             'beta = Symbol("beta", positive=True)',
         )
+    convex = problem.asks_convexity and not problem.constraints
+    equations, weights = _about_minimum(problem, beta) if convex else _over_states(problem, beta)
+    return System(
+        equations,
+        fixed=problem.fixed,
+        name=problem.name,
+        source=problem.source,
+        cite=problem.cite,
+        named=problem.named,
+        convex=problem.asks_convexity,
+        rewritten=problem.rewritten,
+        weights=weights,
+    )
+
+
+def _over_states(problem: Problem, beta: Expr) -> tuple[list[Equation], dict[Kind, Weight]]:
+    found = Measure(problem, beta)
+    return found.equations, found.weights
+
+
+def _about_minimum(problem: Problem, beta: Expr) -> tuple[list[Equation], dict[Kind, Weight]]:
+    minimum = optimality(problem)
     _refuse(problem, minimum)
     names = _names(minimum)
     fields = [f for kind in problem.kinds for f in problem.book.all(kind) if f.states()]
@@ -78,20 +103,8 @@ def gibbs(problem: Problem, minimum: System, beta: Any) -> System:
             Equation(message, _expected(-energy.diff(field), field)),
             *given,
         ]
-    weights = {
-        kind: Weight(beta, *part, cold=minimum.laws[kind], told=told) for kind, part in parts.items()
-    }
-    return System(
-        equations,
-        fixed=problem.fixed,
-        name=problem.name,
-        source=problem.source,
-        cite=problem.cite,
-        named=problem.named,
-        convex=True,
-        rewritten=problem.rewritten,
-        weights=weights,
-    )
+    weights = {kind: Weight(beta, *part, cold=minimum.laws[kind], told=told) for kind, part in parts.items()}
+    return equations, weights
 
 
 def gibbs_steps(system: System, make: StepMaker) -> list[Step]:
@@ -101,11 +114,9 @@ def gibbs_steps(system: System, make: StepMaker) -> list[Step]:
     claims = [claim for law in reversed(list(system.laws.values())) for claim in law.written()]
     beta = next(iter(system.weights.values())).beta
     means = [w.mean for w in system.weights.values()]
-    return [
-        make.within("Thermal means")(
-            "gibbs", "gibbs", claims, data={"beta": beta, "means": means}, rests_on=("problem",)
-        )
-    ]
+    rule = "gibbs" if all(w.cold is not None for w in system.weights.values()) else "measure"
+    data = {"beta": beta, "means": means, "force": any(c.rhs.has(Force) for c in claims)}
+    return [make.within("Thermal means")("gibbs", rule, claims, data=data, rests_on=("problem",))]
 
 
 def _refuse(problem: Problem, minimum: System) -> None:

@@ -24,7 +24,7 @@ from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.problem import Problem
 from symcavity.model.quantities import Complementary, Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.model.reading import Constraint, SumCondition
-from symcavity.model.support import Support, VectorField, VectorVariable
+from symcavity.model.support import Anchor, Support, VectorField, VectorVariable
 from symcavity.model.system import System
 from symcavity.record.symbols import MANY
 
@@ -79,7 +79,7 @@ def optimality_of(problem: Problem) -> tuple[list[Equation], list[Complementary]
         record.shared -= nu * condition.shared
     objective, constraints = epigraph(objective, record, names.fresh)
     equations: list[Eq | Equation] = []
-    conditions, local = list[Complementary](), dict[Symbol, SiteQuantity]()
+    conditions, local = list[Complementary](), dict[Expr, SiteQuantity]()
     for label, drawn in problem.labels.items():  # where a loss hears what a label is drawn on, it is one field
         u = local.get(drawn) or Field(names.fresh("u", f"u_{label.name}"), index=label.slots[0].index).at_site()
         if isinstance(drawn, Symbol):
@@ -97,7 +97,7 @@ def optimality_of(problem: Problem) -> tuple[list[Equation], list[Complementary]
     equations += [*(e for e in shared if isinstance(e, Equation)), *(Equation(c.lhs, c.rhs) for c in problem.known)]
     rule: dict[Any, Any] = {f.symbol: f.as_sum for f in record.fields}
     rule |= record.labels
-    named = [Equation(q, rule[s]) for s, q in local.items()]
+    named = [Equation(q, s.xreplace(rule)) for s, q in local.items()]
     pairs = [Complementary(*(q.xreplace(record.labels) for q in pair.pair)) for pair in conditions]
     return [Equation(e.lhs, e.rhs).xreplace(rule) for e in equations] + named, pairs, record
 
@@ -117,7 +117,7 @@ def _multipliers(
     names: _Names,
     equations: list[Eq | Equation],
     conditions: list[Complementary],
-    local: dict[Symbol, SiteQuantity],
+    local: dict[Expr, SiteQuantity],
 ) -> None:
     """Attach a multiplier to each constraint of a side, and name the local fields."""
     fields = record.problem.book.all(side)
@@ -133,7 +133,8 @@ def _multipliers(
         lagrangian -= multiplier * c.expr
         lone = len(heard) == 1 and uses[heard[0]] == 1 and not c.expr.diff(heard[0]).has(heard[0], Variable)
         if (lone or vector) and not c.equality:
-            rename = {s: _local(s, side, names, local, fields) for s in heard} if vector else {}
+            said = _vectors(c.expr, heard) if vector else []
+            rename = {s: _local(s, side, names, local, fields) for s in said}
             slack = Field(names.fresh("h"), index=side.index).at_site()
             record.slacks.append((slack, c.expr))
             equations.append(Equation(slack, c.expr.xreplace(rename)))
@@ -151,18 +152,25 @@ def _multipliers(
     record.site[side] = lagrangian
 
 
+def _vectors(expr: Expr, heard: Sequence[Symbol]) -> list[Expr]:
+    """What the support functions of a constraint are taken of: sums of several fields are one vector."""
+    joined = {node.body for node in expr.atoms(Support) if sum(node.body.has(s) for s in heard) > 1}
+    alone = [s for s in heard if not any(body.has(s) for body in joined)]
+    return [*sorted(joined, key=str), *alone]
+
+
 def _local(
-    symbol: Symbol, side: Kind, names: _Names, local: dict[Symbol, SiteQuantity], fields: Sequence[RandomField]
+    what: Expr, side: Kind, names: _Names, local: dict[Expr, SiteQuantity], fields: Sequence[RandomField]
 ) -> SiteQuantity:
-    """The named local field of a placeholder."""
-    if symbol not in local:
-        components = next(f.components for f in fields if f.symbol == symbol)
+    """The named local field of a placeholder, or of a sum of vectors."""
+    if what not in local:
+        components = next(f.components for f in fields if what.has(f.symbol))
         if components:
             family = VectorField(names.fresh("V", "V_2", "V_3"), tuple(components), side.index)
-            local[symbol] = family.at_site()
-            return local[symbol]
-        local[symbol] = Field(names.fresh(*_numbered(("h", "h_2"), fields)), index=side.index).at_site()
-    return local[symbol]
+            local[what] = family.at_site()
+            return local[what]
+        local[what] = Field(names.fresh(*_numbered(("h", "h_2"), fields)), index=side.index).at_site()
+    return local[what]
 
 
 def _numbered(names: tuple[str, ...], fields: Sequence[RandomField]) -> tuple[str, ...]:
@@ -176,7 +184,7 @@ def _message(
     record: Lagrangian,
     names: _Names,
     equations: list[Eq | Equation],
-    local: dict[Symbol, SiteQuantity],
+    local: dict[Expr, SiteQuantity],
 ) -> Expr:
     """What a site sends back through a field: ``-dL/d(field)``, a state of its own unless linear in states."""
     if not f.states():
@@ -191,6 +199,15 @@ def _message(
     if linear and not drawn:
         return raw.expand()
     fields = record.problem.book.all(side)
+    whole = {s: q for s, q in local.items() if s.is_Add}
+    raw = raw.xreplace(whole)
+    factor, rest = raw.as_independent(SiteQuantity, Anchor, as_Add=False)
+    if (shared := next((dual for dual, other in record.duals if f.components and other == rest), None)) is not None:
+        return factor * shared
+    if f.components and any(rest.has(q) for q in whole.values()):
+        raw = rest
+    else:
+        factor = S.One
     rename = {s: _local(s, side, names, local, fields) for s in placeholders if raw.has(s)}
     if f.components and side == FEATURE:
         raise UnsupportedLaw(
@@ -204,14 +221,14 @@ def _message(
         dual = Variable(names.fresh(*_numbered(("lambda", "g"), fields)), side.index).at_site()
     record.duals.append((dual, raw))
     equations.append(Equation(dual, raw.xreplace(rename)))
-    return dual
+    return factor * dual
 
 
 def _stationarity(
     side: Kind,
     record: Lagrangian,
     messages: dict[Symbol, Expr],
-    local: dict[Symbol, SiteQuantity],
+    local: dict[Expr, SiteQuantity],
     equations: list[Eq | Equation],
 ) -> None:
     """Write ``dL/dX = 0`` for each state of a side."""
@@ -247,7 +264,9 @@ def _heard_back(f: RandomField, message: Expr) -> Expr:
     if f.hearer != f.sender:
         return _sum_over(f.hearer, f.coupling * message, f.components)
     own, second = f.hearer.index, f.sender_index
-    body = f.coupling.xreplace({own: second, second: own}) * message.xreplace({own: second})
+    symmetric = f.coupling.family.reciprocity == 1  # it is its own transpose
+    turned = f.coupling if symmetric else f.coupling.xreplace({own: second, second: own})
+    body = turned * message.xreplace({own: second})
     return Sum(body, (second, 1, f.hearer.size)) if message != 0 else S.Zero
 
 
@@ -256,7 +275,7 @@ def _sum_over(side: Kind, body: Expr, components: Sequence[Expr] = ()) -> Expr:
     return Sum(body, *limits) if body != 0 else S.Zero
 
 
-def _global_conditions(record: Lagrangian, local: dict[Symbol, SiteQuantity]) -> list[Equation | Complementary]:
+def _global_conditions(record: Lagrangian, local: dict[Expr, SiteQuantity]) -> list[Equation | Complementary]:
     """Stationarity in each global variable; of one that is bounded by zero, the pair that it makes with its slope."""
     out: list[Equation | Complementary] = []
     multipliers = {nu for nu, _ in record.conditions}

@@ -34,7 +34,7 @@ from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.fields import FieldSymbol
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, in_units_of_n, to_leading_order
-from symcavity.model.quantities import Field, Global, SiteQuantity, families
+from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, families, site_quantities
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import OrderParameter, Slope
@@ -79,6 +79,11 @@ class Minimum:
         slope = self.loops.diff(symbol)
         return slope - slope.xreplace(self.theory.order_parameters)
 
+    @property
+    def varied(self) -> list[Symbol]:
+        """The order parameters and global variables in which the function is stationary."""
+        return [*self.theory.order_parameters, *(g for g in self.theory.system.globals if g in self._shared_slopes)]
+
     @cached_property
     def _shared_slopes(self) -> dict[Global, Expr]:
         """The slope of the Lagrangian over N in each global variable."""
@@ -88,6 +93,8 @@ class Minimum:
         out: dict[Global, Expr] = {}
         for parts, partner in zip(system.global_conditions, system.partners, strict=True):
             variable = next(free) if partner is None else partner
+            if not any(site_quantities(body, Variable, Field) or body.has(FieldSymbol) for body in parts.values()):
+                continue  # the mean of a parameter that is given is a number
             turned = variable in (system.record.turned if partner is None else multipliers)
             total = Add(*(kind.ratio * _averaged(self.theory, body) for kind, body in parts.items())).expand(deep=False)
             out[variable] = -total if turned else total
@@ -178,8 +185,7 @@ def minimum_steps(theory: Theory, make: StepMaker) -> list[Step]:
         Equation(at_zero(own[kind], kind), at_zero(_in_fields(theory.inserted[kind], m), kind))
         for kind, m in found.sites.items()
     ]
-    unknowns = [*theory.order_parameters, *theory.system.globals]
-    bounded = [g for g in theory.system.globals if g.is_bounded]
+    varied = [g for g in found.varied if isinstance(g, Global)]
     evidence = {"minimum": found, "kinds": tuple(found.sites)}
     return [
         make(
@@ -193,8 +199,8 @@ def minimum_steps(theory: Theory, make: StepMaker) -> list[Step]:
         make(
             "minimum.slopes",
             "minimum_slopes",
-            [Equation(Slope(whole, symbol), found.slope(symbol)) for symbol in unknowns],
-            data={"function": whole, "globals": [*theory.system.globals], "bounded": bounded},
+            [Equation(Slope(whole, symbol), found.slope(symbol)) for symbol in found.varied],
+            data={"function": whole, "globals": varied, "bounded": [g for g in varied if g.is_bounded]},
             rests_on=("minimum", "closed_system"),
             evidence=evidence,
         ),

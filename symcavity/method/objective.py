@@ -45,9 +45,11 @@ def _averaged(expr: Any) -> Any:
     """Sums over all sites as their numbers times averages; the sums that a site hears stay within them."""
     if isinstance(expr, Sum):
         sites = [limits for limits in expr.limits if kind_of_range(limits)]
-        if len(sites) == 1:
-            ((index, *_, size),) = sites
-            inner = [limits for limits in expr.limits if not kind_of_range(limits)]
+        own = [limits for limits in sites if limits[0] == limits[2].kind.index]
+        outer = sites if len(sites) == 1 else own  # of a quadratic form the site, and what it hears
+        if len(outer) == 1 and len({limits[2] for limits in sites}) == 1:
+            ((index, *_, size),) = outer
+            inner = [limits for limits in expr.limits if limits not in outer]
             body = Sum(expr.function, *inner) if inner else expr.function
             return size * Average(body.xreplace({index: size.kind.index}))
     if isinstance(expr, Average) or not getattr(expr, "args", ()) or not expr.has(Sum):

@@ -16,6 +16,7 @@ from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw, Val
 from symcavity.method.close import assumed, averaged_over, over_sites, positive_parts
 from symcavity.method.derive import derive
 from symcavity.method.eliminate import Closed, eliminate, simplest, tidy_arguments
+from symcavity.method.free_energy import entropy_of, free_energy_of
 from symcavity.method.fresh import fresh_average
 from symcavity.method.heard import without_fields
 from symcavity.method.moving import laws_of_motion, shared_laws
@@ -250,6 +251,33 @@ class Theory:
             For a system of equations, which minimises nothing.
         """
         return objective_of(self.system)
+
+    @property
+    def free_energy(self) -> Expr:
+        """The free energy of a Gibbs measure over N, as an observable: ``solution[theory.free_energy]``.
+
+        Finite instances whose weights are summed have the same number, ``sim.free_energy``.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For states that do not fluctuate, and where the weights of sites have no sum that is written down.
+        """
+        return free_energy_of(self.system, self.inserted)
+
+    @property
+    def entropy(self) -> Expr:
+        """The entropy of a Gibbs measure over N, as an observable: ``solution[theory.entropy]``.
+
+        Of discrete states it is the logarithm of a number of states: where it is negative, there are none, and the
+        assumption that the measure is one state is wrong, whatever the stability says.
+
+        Raises
+        ------
+        UnsupportedLaw
+            As :attr:`free_energy`.
+        """
+        return entropy_of(self.system, self.inserted)
 
     @property
     def sites(self) -> dict[SiteIndex, SiteView]:

@@ -204,6 +204,34 @@ class Expect(Node):
         return raised(tex, exp)
 
 
+class LogWeight(Node):
+    """The logarithm of the sum of a site's weight over all of its states, by the mean that the site sends."""
+
+    @property
+    def state(self) -> SiteQuantity:
+        """The thermal mean that names the site."""
+        return self.args[0]
+
+    def _sympystr(self, _printer: Any) -> str:
+        return f"log_weight({plain(self.args[0])})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        ((kind, index),) = self.args[0].site.items()
+        tex = f"\\log Z{'^' if kind.upper else '_'}{{{printer.doprint(index)}}}"
+        return raised(tex, exp)
+
+
+class Force(Node):
+    """The force on a field where the energy jumps or ends: the slope of the logarithm of its weight, over beta."""
+
+    def _sympystr(self, _printer: Any) -> str:
+        return f"force({plain(self.args[0])})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        tex = f"\\left( -\\frac{{\\partial E}}{{\\partial {printer.doprint(self.args[0])}}} \\right)"
+        return raised(tex, exp)
+
+
 def condition_of(body: Any) -> Any:
     """The condition that an expression indicates: it is one where that holds, and zero elsewhere; None of others."""
     cases: Any = body.args if isinstance(body, Piecewise) else ()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sympy import Dummy, Expr, Symbol
+from sympy import Add, Dummy, Expr, S, Symbol
 
 from symcavity.errors import UnsupportedLaw
+from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Law
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, site_quantities
@@ -28,6 +29,8 @@ class ConvexLaw:
         The remaining equations, in which g(V) is replaced by ``level``.
     level : Symbol
         Stands for g(V).
+    parts : dict
+        The vectors that the site hears, each with its factor in V; V itself where it is the only one.
     """
 
     g: SupportFunction
@@ -39,6 +42,7 @@ class ConvexLaw:
     pairs: tuple[tuple[Expr, Expr], ...]
     level: Symbol
     law: Law
+    parts: dict[SiteQuantity, Expr]
 
 
 def holds_set(law: Law) -> bool:
@@ -55,6 +59,30 @@ def regime_of(kind: Kind) -> SiteQuantity:
     return Field("regime", index=kind.index).at_site()
 
 
+def heard_vector(law: Law) -> tuple[SiteQuantity, dict[SiteQuantity, Expr], list[Equation]] | None:
+    """The vector that a law hears, the fields that it is a combination of with their factors, and what says so.
+
+    None where the site hears something else as well, or another combination of its fields.
+    """
+    carriers = [law.carrier(f) for f in law.fields]
+    told = zip(carriers, law.fields, strict=True)
+    named = bool(carriers) and all(e.rhs == f.symbol and isinstance(e.lhs, SiteQuantity) for e, f in told)
+    if not (named and all(f.components for f in law.fields)):
+        return None
+    if len(carriers) == 1:
+        return carriers[0].lhs, {carriers[0].lhs: S.One}, carriers
+    heard = [e.lhs for e in carriers]
+    users = [e for e in law.equations if e not in carriers and e.difference.has(*heard)]
+    users = users if not any(p.has(*heard) for p in law.pairs) else []
+    if len(users) != 1 or not isinstance(users[0].lhs, SiteQuantity):
+        return None
+    parts = {q: users[0].rhs.diff(q) for q in heard}
+    combined = Add(*(c * q for q, c in parts.items()))
+    if any(c == 0 or c.has(SiteQuantity) for c in parts.values()) or (users[0].rhs - combined).expand() != 0:
+        return None
+    return users[0].lhs, parts, [*carriers, users[0]]
+
+
 def read_law(law: Law) -> ConvexLaw:
     """Take the law of a side apart.
 
@@ -64,10 +92,14 @@ def read_law(law: Law) -> ConvexLaw:
         If it is not a vector field, a multiple of its anchor point, and a scalar law between multiplier and g.
     """
     text = f"The law of {law.kind.site}"
-    (f,) = law.fields if len(law.fields) == 1 else (None,)
-    if f is None or law.carrier(f).rhs != f.symbol or not isinstance(law.carrier(f).lhs, SiteQuantity):
-        raise UnsupportedLaw(f"{text} hears a vector together with other fields.", "one vector-valued field a site")
-    V = law.carrier(f).lhs
+    own = heard_vector(law)
+    if own is None:
+        raise UnsupportedLaw(
+            f"{text} hears a vector together with other fields.",
+            "one vector a site, a sum over the sites of one kind or a combination of such sums",
+            "one vector of more components: the set of points (s, 0) and (0, r) of two sets that share a bound",
+        )
+    V, parts, carriers = own
     values = {node for e in law.equations for node in e.difference.atoms(Support)}
     values |= {node for p in law.pairs for q in p.pair for node in q.atoms(Support)}
     anchored = [e for e in law.equations if e.difference.has(Anchor)]
@@ -90,9 +122,9 @@ def read_law(law: Law) -> ConvexLaw:
             _way_out(gradient.rhs, node),
         )
     level = Dummy("G", real=True)
-    scalar = tuple(e.difference.xreplace({node: level}) for e in law.equations if e not in (gradient, law.carrier(f)))
+    scalar = tuple(e.difference.xreplace({node: level}) for e in law.equations if e not in (gradient, *carriers))
     pairs = tuple((p.pair[0].xreplace({node: level}), p.pair[1].xreplace({node: level})) for p in law.pairs)
-    return ConvexLaw(node.g, node.components, V, gradient.lhs, names[0], scalar, pairs, level, law)
+    return ConvexLaw(node.g, node.components, V, gradient.lhs, names[0], scalar, pairs, level, law, parts)
 
 
 def _way_out(gradient: Expr, node: Support) -> str:

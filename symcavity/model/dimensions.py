@@ -44,7 +44,7 @@ class _Analysis:
             return {expr: Rational(1)}
         if not isinstance(expr, Basic) or expr.is_zero or not self._has(expr):
             return None if expr == 0 else _BARE
-        if isinstance(expr, Average | Sum | GaussianAverage):
+        if isinstance(expr, Average | Sum) or type(expr) is GaussianAverage:  # others hold numbers beside their body
             return self.of(expr.args[0])
         if isinstance(expr, ImplicitAverage):
             body, x, reached, *ends = expr.args

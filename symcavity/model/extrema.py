@@ -65,7 +65,8 @@ class Extremum(Node):
     def _point(self, printer: Any) -> str:
         """What is varied, as it stands in the body."""
         own = sorted((q for q in self.body.atoms(SiteQuantity) if q.family.name == str(self.args[1])), key=str)
-        return bold(printer, own[0], own[0].indices[-1]) if own else f"\\bm{{{printer.doprint(self.args[1])}}}"
+        point = printer.doprint(bold(own[0], own[0].indices[-1]) if own else self.args[1])
+        return str(point) if own else f"\\bm{{{point}}}"
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         body, condition = printer.doprint(self.body), self._condition(printer)

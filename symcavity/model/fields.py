@@ -104,9 +104,16 @@ def field_mark(kind: Kind) -> str:
 
 
 class FieldBook:  # noqa: PLW1641 - it grows while a declaration is read
-    """Collects the random fields of a declaration, so that equal sums share one placeholder."""
+    """Collects the random fields of a declaration, so that equal sums share one placeholder.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    affine : bool
+        Whether what is sent has to be linear in states.
+    """
+
+    def __init__(self, *, affine: bool = True) -> None:
+        self.affine = affine
         self._fields: dict[tuple[Kind, SiteQuantity, Expr, Tuple], RandomField] = {}
 
     def __eq__(self, other: object) -> bool:
@@ -228,6 +235,10 @@ def site_sum(expr: Sum, where: str, hearer: Kind | None = None) -> tuple[Kind, E
         body = _rename(Sum(expr.function, *expr.limits[:-1]), kind, limits[0], where, None)
         check_slots(body, where)
         return kind, body
+    outer = next((lim for lim, kind in sites if lim[0] == kind.index), None)
+    if linear and len(sites) == 2 and outer is not None and couples_itself(expr.function, sites[0][1]):
+        inner = next(lim for lim in expr.limits if lim != outer)  # a quadratic form of couplings within one kind
+        return sites[0][1], Sum(expr.function, inner)
     if len(sites) != 1:
         paired = len(sites) > 1 and len({kind for _, kind in sites}) == 1
         level = 'a loss of pairs compares each site with a level that all share: b = Global("b") in place of the other'
@@ -381,7 +392,8 @@ def _coupling_sum(body: Expr, hearer: Kind, sender: Kind, book: FieldBook, where
                 f"exactly one coupling x[{mu}, {i}] in every term, to the first power",
             )
         emitted = Mul(*emission).xreplace({at: sender.index})
-        _check_linear(emitted, term, where)
+        if book.affine:
+            _check_linear(emitted, term, where)
         groups.setdefault((couplings[0], Mul(*prefactor)), []).append(emitted)
     return Add(*(pre * book.get(hearer, sender, x, Add(*terms), inner) for (x, pre), terms in groups.items()))
 

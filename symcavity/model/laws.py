@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sympy import Expr, Symbol
@@ -36,29 +36,42 @@ class Weight:
         The inverse temperature.
     energy : Expr
         In the state and the quenched parameters of the site.
-    state : SiteQuantity
-        What fluctuates: a variable of the site, or the field that it hears.
+    state : Expr
+        What fluctuates and is heard: a variable of the site, a product of several, or the field that it hears.
     mean : SiteQuantity
         The variable of the law that is a thermal mean: of the state, or of the force ``-d(energy)/d(state)``.
     is_field : bool
         Whether the state is a field that the site hears.
-    cold : Law
-        The law of the minimum, at zero temperature.
+    cold : Law or None
+        The law of the minimum, at zero temperature; None where averages are sums over all states.
     told : mapping
         What each kind of site sends at zero temperature, by what it sends at this one.
+    bounds : tuple of Expr
+        What is not negative where there is any weight.
     """
 
     beta: Expr
     energy: Expr
-    state: SiteQuantity
+    state: Any
     mean: SiteQuantity
     is_field: bool
-    cold: Law
-    told: Mapping[Expr, Expr]
+    cold: Law | None = None
+    told: Mapping[Expr, Expr] = field(default_factory=dict)
+    bounds: tuple[Expr, ...] = ()
+
+    @property
+    def states(self) -> list[SiteQuantity]:
+        """The quantities that fluctuate."""
+        if self.is_field:
+            return [self.state]
+        found = (site_quantities(e, Variable) for e in (self.state, self.energy, *self.bounds))
+        return sorted({q for own in found for q in own}, key=str)
 
     def where(self, changed: Callable[[Any], Any]) -> Weight:
         """The same weight, with a function applied to all that it holds."""
-        law = self.cold
+        law, bounds = self.cold, tuple(map(changed, self.bounds))
+        if law is None:
+            return replace(self, energy=changed(self.energy), state=changed(self.state), bounds=bounds)
         equations = tuple(Equation(changed(e.lhs), changed(e.rhs)) for e in law.equations)
         fields = tuple(replace(f, emission=changed(f.emission)) for f in law.fields)
         cold = replace(law, equations=equations, pairs=tuple(map(changed, law.pairs)), fields=fields)
@@ -115,7 +128,13 @@ class Law:
         """The families of quenched parameters in this law and in its statistics."""
         exprs = [e.difference for e in self.equations] + [q for p in self.pairs for q in p.pair]
         exprs += [e for f in self.fields for e in f.coupling.family.moments]
+        exprs += [] if self.weight is None else [self.weight.energy, *self.weight.bounds]
         return [q for q in families(exprs, Quenched) if q.slots == (self.kind,)]
+
+    def weighed(self, weight: Weight | None) -> Law:
+        """The law of thermal means over a weight: states that are summed over are no unknowns of it."""
+        over = [] if weight is None or weight.cold is not None or weight.is_field else weight.states
+        return replace(self, weight=weight, unknowns=tuple(q for q in self.unknowns if q not in over))
 
     def written(self) -> list[Equation]:
         """The equations with their random fields written out as sums."""

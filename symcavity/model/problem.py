@@ -1,11 +1,11 @@
-"""A convex problem, declared as a paper writes it: an objective, constraints, fixed averages."""
+"""A problem of minimisation, declared as a paper writes it: an objective, constraints, fixed averages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sympy import Basic, Expr, S
 
@@ -32,10 +32,12 @@ from symcavity.model.rewritings import REWRITINGS
     "objective", "ranges", "rewritten", "with_means",
 )  # fmt: skip
 class Problem(ByContent):
-    """A convex problem, read and validated: what :class:`symcavity.ConvexProblem` holds.
+    """A problem, read and validated: what :class:`symcavity.ConvexProblem` and :class:`symcavity.Problem` hold.
 
     Attributes
     ----------
+    asks_convexity : bool
+        Whether a problem of this class has to be convex.
     is_proved_convex : bool
         Whether convexity follows from the rules of composition; if not, seeded chords have not refuted it.
 
@@ -44,8 +46,10 @@ class Problem(ByContent):
     DeclarationError
         Before any work, if the declaration is not a bipartite problem of this form.
     NotConvex
-        If an objective or a constraint is provably not convex.
+        If convexity is asked for, and an objective or a constraint is provably not convex.
     """
+
+    asks_convexity: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -69,7 +73,7 @@ class Problem(ByContent):
         self._read(self.rewritten.declaration)
         self._join()
         check_problem(self)
-        self.is_proved_convex = is_proved_convex(self)
+        self.is_proved_convex = self.asks_convexity and is_proved_convex(self)
 
     def _read(self, declaration: Declaration) -> None:
         """Take sums over sites apart, and constraints of sites from conditions on all of them."""
@@ -77,7 +81,7 @@ class Problem(ByContent):
         self.known = tuple(c for c in brought if not site_quantities(c, Variable, Field))
         moving = tuple(c for c in brought if c not in self.known)
         self.minimize, self.subject_to = declaration.objective, (*declaration.entries, *moving)
-        self.book = FieldBook()
+        self.book = FieldBook(affine=self.asks_convexity)
         self.objective: dict[Kind, Expr] = {FEATURE: S.Zero, DATUM: S.Zero}
         parts, self.global_objective = summed(self.minimize, "the objective", self.book)
         self.objective |= parts

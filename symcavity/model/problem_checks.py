@@ -1,30 +1,31 @@
-"""What is refused of a convex problem that has been read."""
+"""What is refused of a problem that has been read."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sympy import Add, Dummy, Expr, GreaterThan, LessThan, S
+from sympy import Abs, Add, Dummy, Expr, GreaterThan, LessThan, S, sqrt
 
 from symcavity.algebra.signs import weak_sign_of
 from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.convexity import check_convex, check_increasing, pulls, takes_both_signs
 from symcavity.model.kinds import Kind, N
-from symcavity.model.quantities import Field, Global, Variable, site_quantities
+from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.model.reading import Constraint, variables_of
 from symcavity.model.refusals import check_names
 from symcavity.model.support import Support, surrogate
 
 
 def check_problem(problem: Any) -> None:
-    """Refuse what is no convex problem of sites that hear each other.
+    """Refuse what is no problem of sites that hear each other, and where convexity is asked for what cannot be convex.
 
     Raises
     ------
     DeclarationError
         If a variable hears nothing, or what remains of sums of order sqrt(N) would run away.
     NotConvex
-        If the objective falls with a norm or an average, or is bounded below for one sign of a parameter only.
+        If the objective falls with a norm or an average, is bounded below for one sign of a parameter only, or has
+        discrete states.
     """
     stray = [
         q
@@ -41,6 +42,15 @@ def check_problem(problem: Any) -> None:
         raise DeclarationError("The objective is zero.", "sums over the sites of one kind")
     check_names([problem.minimize, *(c.lhs - c.rhs for c in problem.subject_to)])
     _check_coupled(problem)
+    if not problem.asks_convexity:
+        return
+    discrete = [q for e in (*problem.objective.values(), problem.minimize) for q in site_quantities(e, Variable)]
+    if found := [q for q in discrete if q.family.values]:
+        raise NotConvex(
+            f"The states of {found[0]} are discrete.",
+            "continuous states in a convex problem",
+            "Problem(...), which asks for no convexity",
+        )
     _check_bounds(problem)
     _check_costs(problem)
     _check_balances(problem)
@@ -55,7 +65,7 @@ def is_proved_convex(problem: Any) -> bool:
         If the objective or a constraint lies above its chords.
     """
     parts: list[tuple[Kind | None, Expr, str]] = [(None, problem.global_objective, "the objective")]
-    parts += [(kind, problem.objective.get(kind, S.Zero), "the objective") for kind in problem.kinds]
+    parts += [(kind, at_the_edge(problem, kind), "the objective") for kind in problem.kinds]
     parts += [(c.kind, -c.expr, f"the constraint {c.declared}") for c in problem.constraints if not c.equality]
     for condition in (c for c in problem.conditions if not c.equality):
         where = f"the constraint {condition.declared}"
@@ -63,6 +73,27 @@ def is_proved_convex(problem: Any) -> bool:
     fields = {kind: [f.symbol for f in problem.book.all(kind) if f.states()] for kind in problem.kinds}
     found = {_is_convex(problem, expr, fields.get(kind, []), where) for kind, expr, where in parts}
     return found == {True}
+
+
+def at_the_edge(problem: Any, kind: Kind) -> Expr:
+    """What the sites of a kind cost, with the least values of quadratic forms of couplings among them.
+
+    ``Sum(w[i]*J[i, j]*w[j])`` lies above ``-e*Sum(w[i]**2)``, where the spectrum of the symmetric part of J ends at
+    ``-e = -sqrt(2*(1 + g)*<N J**2>)``, with the reciprocity g: convex with these in place of the forms is convex.
+    """
+    body = problem.objective.get(kind, S.Zero)
+    for f in problem.book.all(kind):
+        states = f.states()
+        if f.sender != kind or len(states) != 1:
+            continue
+        ((state,), family) = states, f.coupling.family
+        share, size = f.emission / state, N * family.variance
+        factor = body.diff(f.symbol, state)
+        if factor == 0 or any(e.has(SiteQuantity, f.symbol) for e in (share, size, factor)):
+            continue
+        edge = sqrt(2 * (1 + family.reciprocity) * size)
+        body = (body - factor * state * f.symbol).expand() - Abs(factor * share) * edge * state**2
+    return body
 
 
 def _check_bounds(problem: Any) -> None:

@@ -123,17 +123,27 @@ class Variable(Family):
         The index of the sites: ``i`` (features), ``mu`` (data), or one from :func:`Sites`.
     components : tuple, optional
         Range ``(a, 1, D + 1)`` of an inner component index.
+    values : sequence of numbers, optional
+        The states of a discrete variable, two or more: ``Feature("s", values=(-1, 1))``.
     over : Time, optional
         The time over which it moves: ``x = Variable("x", i, over=t)``, and then ``x[i, t]``.
     """
 
     __slots__ = ()
 
-    def __new__(cls, name: Any, index: Any, components: Any = None, *, over: Time | None = None) -> Variable:
+    def __new__(
+        cls, name: Any, index: Any, components: Any = None, *, values: Any = None, over: Time | None = None
+    ) -> Variable:
         """Return the family, read and checked."""
         kind = kind_of(index, f"The variable {name}", f'Variable("{name}", i)')
         moving = moving_over(over, name, components)
-        return cls._make(family_name(name, kind.name), component_range(components), kind, *moving)
+        states = discrete_values(values, name, alone=not (components or moving))
+        return cls._make(family_name(name, kind.name), component_range(components), kind, *states, *moving)
+
+    @property
+    def values(self) -> tuple[Expr, ...]:
+        """The states of a discrete variable; none where it is continuous."""
+        return next((tuple(part) for part in self._data[3:] if isinstance(part, Tuple)), ())
 
     @property
     def kind(self) -> Kind:
@@ -141,7 +151,7 @@ class Variable(Family):
         return self._data[2]
 
 
-def Feature(name: Any, components: Any = None) -> Variable:
+def Feature(name: Any, components: Any = None, *, values: Any = None) -> Variable:
     """Declare a state variable of every feature site ``i = 1..N``, for instance a weight.
 
     Parameters
@@ -150,8 +160,10 @@ def Feature(name: Any, components: Any = None) -> Variable:
         Its name; Greek names print as letters.
     components : tuple, optional
         Range ``(a, 1, D + 1)`` of an inner component index.
+    values : sequence of numbers, optional
+        The states of a discrete variable, two or more: ``Feature("s", values=(-1, 1))``.
     """
-    return Variable(name, i, components)
+    return Variable(name, i, components, values=values)
 
 
 def Datum(name: Any, components: Any = None) -> Variable:
@@ -165,6 +177,28 @@ def Datum(name: Any, components: Any = None) -> Variable:
         Range ``(a, 1, D + 1)`` of an inner component index.
     """
     return Variable(name, mu, components)
+
+
+def discrete_values(values: Any, name: Any, *, alone: bool = True) -> tuple[Tuple, ...]:
+    """The states of a discrete variable, read; nothing for a continuous one.
+
+    Raises
+    ------
+    DeclarationError
+        If there are fewer than two, one of them twice or no number, or if the variable moves or has components.
+    """
+    if values is None:
+        return ()
+    listed = list(values) if isinstance(values, list | tuple | Tuple) else []
+    states = [exact(v, f"the values of {name}") for v in listed]
+    if len(set(states)) < max(2, len(states)) or not all(v.is_number for v in states) or not alone:
+        what = f"has the values {values!r:.60}" if alone else "has values, and moves or has components"
+        raise DeclarationError(
+            f"{name} {what}.",
+            "two or more different numbers, of a variable without components that keeps still",
+            f'Feature("{name}", values=(-1, 1))',
+        )
+    return (Tuple(*sorted(states, key=lambda v: v.evalf(30))),)
 
 
 def moving_over(over: Any, name: Any, components: Any = None) -> tuple[Time, ...]:

@@ -192,7 +192,7 @@ class _Binder(Node):
 
     def vector(self, printer: Any) -> str:
         """The argument in bold, without its component index."""
-        return bold(printer, self.body, self.components.index)
+        return str(printer.doprint(bold(self.body, self.components.index)))
 
 
 class Support(_Binder):
@@ -255,31 +255,34 @@ class Anchor(_Binder):
 
 
 class _Bold(Symbol):
-    """A stand-in that prints as given."""
+    """A vector, or what is left of a quantity without one index: its name in bold."""
 
-    __slots__ = ("tex",)
-    tex: str
+    __slots__ = ("quantity",)
+    quantity: SiteQuantity
 
-    def __new__(cls, tex: str) -> _Bold:
-        """Return the stand-in."""
-        out = super().__new__(cls, tex)
-        out.tex = tex
+    def __new__(cls, quantity: SiteQuantity) -> _Bold:
+        """Return the symbol of a quantity."""
+        out = Symbol.__xnew__(cls, f"\\bm{{{quantity}}}")
+        out.quantity = quantity
         return out
 
-    def _latex(self, _printer: Any, exp: str | None = None) -> str:
-        return f"{self.tex}^{{{exp}}}" if exp else self.tex
+    def _hashable_content(self) -> tuple[Any, ...]:
+        return (*super()._hashable_content(), self.quantity)
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        name = latex_name(self.quantity.family.name)
+        tex = self.quantity._latex(printer).replace(name, f"\\bm{{{name}}}", 1)  # noqa: SLF001 - one layer
+        return f"{tex}^{{{exp}}}" if exp else tex
 
 
-def bold(printer: Any, body: Expr, index: Symbol) -> str:
-    """Print a vector that is written by its component: in bold, and without the index."""
+def bold(body: Expr, index: Symbol) -> Expr:
+    """Return a vector that is written by its component: in bold, and without the index."""
     rule = {}
     for q in site_quantities(body):
         if index in q.indices:
             plain = type(q.family)._make(q.family.name, Tuple(), *q.family._data[2:])  # noqa: SLF001
-            tex = SiteQuantity(plain, *(k for k in q.indices if k != index))._latex(printer)  # noqa: SLF001
-            name = latex_name(q.family.name)
-            rule[q] = _Bold(tex.replace(name, f"\\bm{{{name}}}", 1))
-    return printer.doprint(body.xreplace(rule))
+            rule[q] = _Bold(SiteQuantity(plain, *(k for k in q.indices if k != index)))
+    return body.xreplace(rule)
 
 
 class Whole:

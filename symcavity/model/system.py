@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import cached_property
 from typing import Any, Self
 
 from sympy import Expr, S, Sum, Symbol, Tuple
@@ -30,6 +30,7 @@ from symcavity.model.laws import Law, Weight, componentwise, pair_components, re
 from symcavity.model.motion import Motion, read_motion
 from symcavity.model.names import ALIASES, read_text
 from symcavity.model.noise import Noise, drawn_anew
+from symcavity.model.order import answering
 from symcavity.model.quantities import (
     Complementary,
     Field,
@@ -131,7 +132,7 @@ class System(ByContent):
             refuse_thermal(e.difference for e in self.declared)
         self.weights = dict(weights or {})
         read = {kind: read_law(kind, site, pairs, book, taken) for kind in sorted_kinds(kinds)}
-        self.laws = {kind: replace(law, weight=self.weights.get(kind)) for kind, law in read.items()}
+        self.laws = {kind: law.weighed(self.weights.get(kind)) for kind, law in read.items()}
         first = next(iter(self.laws), FEATURE)
         self.global_conditions = tuple(
             {k if k in self.laws else first: body for k, body in parts.items()} for parts in self.global_conditions
@@ -195,6 +196,14 @@ class System(ByContent):
     def fields(self) -> tuple[RandomField, ...]:
         """All random fields, in the order of the kinds that hear them."""
         return tuple(f for law in self.laws.values() for f in law.fields)
+
+    @cached_property
+    def _answering(self) -> Mapping[RandomField, frozenset[Any]] | None:
+        return None if self.time is not None else answering(tuple(self.laws.values()))
+
+    def answers(self, state: SiteQuantity, heard: RandomField) -> bool:
+        """Whether a state can answer to a source in the equation of a field: not where it is told before that."""
+        return self._answering is None or state.family in self._answering[heard]
 
     @property
     def is_bipartite(self) -> bool:
@@ -301,7 +310,7 @@ class System(ByContent):
         out += [e.difference for e in (*self.fixed, *self.shared)]
         out += [entry.rhs for entry in self.initial]
         out += [q.variance for q in families(out, Noise)]
-        out += [e for weight in self.weights.values() for e in (weight.beta, weight.energy)]
+        out += [e for weight in self.weights.values() for e in (weight.beta, weight.energy, *weight.bounds)]
         laws = [q.law for q in families(out, Quenched) if isinstance(q.law, Tuple)]
         return out + [e for law in laws for pair in law for e in pair]
 

@@ -275,8 +275,10 @@ class ComponentSymbol(CavitySymbol):
 
     def whole(self) -> str:
         """TeX of the vector or matrix that this is a component of."""
-        zeros = "00" if self.base == "F" else "0"
-        return f"\\bm{{{self.base}}}{'^' if self.kind.upper else '_'}{{{zeros}}}"
+        zeros, number = "00" if self.base == "F" else "0", self.tag.rpartition("_")[0]
+        if self.kind.upper:
+            return f"\\bm{{{self.base}}}^{{{zeros}}}{f'_{{{number}}}' if number else ''}"
+        return f"\\bm{{{self.base}}}_{{{zeros}{f',{number}' if number else ''}}}"
 
     def at(self, *indices: Any) -> ComponentSymbol:
         """The same quantity at other components."""

@@ -253,8 +253,12 @@ class Unbranched:
 
     regions: tuple[Any, ...] = ()
     branches: tuple[Any, ...] = ()
-    assumed: tuple[Any, ...] = ()
     is_implicit = False
+
+    @property
+    def assumed(self) -> tuple[Any, ...]:
+        """It assumes nothing."""
+        return ()
 
     def without_sources(self) -> Self:
         """The solution holds no sources."""

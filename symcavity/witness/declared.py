@@ -91,7 +91,7 @@ class Declared:
 
     def _read(self, kind: Kind) -> None:
         law = self.system.laws[kind]
-        named = named_sums(self.system, kind)
+        named, symbols = named_sums(self.system, kind), {f.symbol for f in law.fields}
         worlds = [self.world(seed) for seed in SEEDS]
         written = [r for e in self.system.declared if kind_of(e) == kind for r in rows_of(worlds[0], e)]
         marks = [_mark(worlds, kind, (e.lhs, e.rhs)) for e in written]
@@ -99,7 +99,7 @@ class Declared:
         free = list(range(len(written)))
         for equation, full in zip(law.equations, law.written(), strict=True):
             f = next((f for f in law.fields if equation.difference.has(f.symbol)), None)
-            if equation.lhs in named:
+            if equation.lhs in named and equation.rhs in symbols:  # a name alone may be a side of what was declared
                 rows.append(self._row(kind, Equation(equation.lhs, named[equation.lhs]), equation.lhs, f))
                 continue
             mark = _mark(worlds, kind, (full.lhs, full.rhs))

@@ -46,7 +46,8 @@ from symcavity.witness.gaussian import coefficients, integral
 from symcavity.witness.joint import is_joint, joint_average
 from symcavity.witness.points import TRIES, Point, seeded_values
 from symcavity.witness.registry import largest
-from symcavity.witness.thermal import BENT, KINKS, SMOOTH, Weighed
+from symcavity.witness.states import weighed
+from symcavity.witness.thermal import BENT, KINKS, SMOOTH
 
 SEEDS = 2
 SLOPE = 24  # digits of a squared difference quotient between fields that are 1e-16 apart
@@ -61,7 +62,7 @@ AGAIN = {1: 128, 2: 63, 3: 11, MANY: 17}  # where the finest two differ by chanc
 DIGITS = {1: 6, 2: 6, 3: 5, MANY: 3}  # the most that is asked of such a grid
 JUMPING = 2  # where it jumps, as squared responses do
 MODULES = ["numpy", "scipy"]  # the second for error functions
-THERMAL, CHUNK = {1: 24, 2: 9, 3: 4}, 64  # nodes a panel, and fields that are taken at once, at a temperature
+THERMAL, CHUNK = {1: 60, 2: 9, 3: 4}, 64  # nodes a panel, and fields that are taken at once, at a temperature
 LEAST = 3  # the least: a solution has kinks, where a grid loses digits
 
 
@@ -127,6 +128,7 @@ def _thermal(theory: Any, side: Any, body: Expr, claimed: Expr, size: Symbol | N
     ordered = sorted(side.heard, key=lambda h: not h.declared.states())  # first the field that the state answers to
     order = [h.eta for h in ordered]
     exprs = [body, *side.covariance.values(), *side.means.values(), side.law.weight.energy]
+    exprs += side.law.weight.bounds
     exprs += [k.emission for h in side.heard for k in h.feedback]
     quenched = sorted({q for e in exprs for q in site_quantities(e, Quenched)}, key=str)
     points, weights = _grid(len(order), THERMAL[len(order)])
@@ -135,14 +137,14 @@ def _thermal(theory: Any, side: Any, body: Expr, claimed: Expr, size: Symbol | N
         rule = {**values, **case}
         matrix = [[float(given_averages(side.covariance[a, b], laws).xreplace(rule)) for b in order] for a in order]
         fields = np.linalg.cholesky(np.array(matrix)) @ points
-        weighed = Weighed(theory, side, rule)
-        bent = bent or weighed.bent or body.has(*KINKS)
+        site = weighed(theory, side, rule)
+        bent = bent or site.bent or body.has(*KINKS)
         arrays: dict[Any, np.ndarray] = dict(zip(order, fields, strict=True))
         arrays |= {h.carrier: arrays[h.eta] for h in ordered[1:] if h.carrier is not None}
         inside = given_averages(share * body, laws)
         for k in range(0, fields.shape[1], CHUNK):
             some = {q: v[k : k + CHUNK] for q, v in arrays.items()}
-            total += float(np.sum(weights[k : k + CHUNK] * weighed.values(inside, some, some[order[0]])))
+            total += float(np.sum(weights[k : k + CHUNK] * site.values(inside, some, some[order[0]])))
     gap = _gap(mp.mpf(total) * _times(values, size), expected)
     return gap, BENT if bent else SMOOTH, "sums over states and fields, with the weight of the declared objective"
 

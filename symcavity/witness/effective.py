@@ -230,15 +230,21 @@ class SolvedLaw:
         self.means = mean_factors(theory, site)
         self.tuned = Tuned(site)
 
+    def heard(self, f: RandomField, env: dict[Any, int]) -> Any:
+        """A field of the new site: its cavity field, and what comes back of the site's own states."""
+        back = (
+            mean * self.world.value(g.emission, {**self.site.at_zero(), **sent})
+            for (h, g, at, sent), mean in self.means
+            if h == f and at == env
+        )
+        return mp.fsum(back) + self.world.value(self.etas[f], env)
+
     def residual(self) -> Any:
         """The largest residual: of the equations, of the signs and of the slackness of the pairs."""
         world, zero = self.world, self.site.at_zero()
         targets = []
         for f, env in self.tuned.slots:
-            value = world.value(self.etas[f], env)
-            for (h, g, at, sent), mean in self.means:
-                if h == f and at == env:
-                    value += mean * world.value(g.emission, {**zero, **sent})
+            value = self.heard(f, env)
             if self.sourced and f in self.named:
                 value += world.value(self.named[f].source, {**zero, **env})
             targets.append(value)

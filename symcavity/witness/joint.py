@@ -162,6 +162,8 @@ def _held_against(side: Any, body: Expr, claimed: Expr, seed: int) -> tuple[Any,
     given = claimed.xreplace({a: v for a, v in again.values.items() if isinstance(a, Average)})
     with np.errstate(all="ignore"):
         expected = float(Compiled(given, "numpy")({**env, LAWS: laws}))
+    if np.isnan(expected):
+        raise NotConverged("The claimed average was not reached.", None, np.nan)
     samples = RANDOM // 4 if len(again.unknowns) > MANY else RANDOM
     for number in (samples,) if random else NODES[count]:
         total, square = _mean(again, side, body, *_fields(count, number, random=random))

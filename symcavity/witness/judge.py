@@ -28,6 +28,7 @@ from symcavity.witness import (
     sets,
     solved,
     stability,
+    states,
     statistics,
     substitution,
     thermal,
@@ -41,7 +42,7 @@ from symcavity.witness.world import DIGITS
 SUBJECTS = (
     *(centre, kernels, optimality, verbs, statistics, effective, averages, joint, fresh),
     *(sets, set_minima, set_identities, solved, identities, substitution, stability, messages, motion, descent),
-    *(minimum, pairs, fluctuations, thermal),
+    *(minimum, pairs, fluctuations, thermal, states),
 )
 
 

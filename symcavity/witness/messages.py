@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 from sympy import Add, Dummy, Expr, Float, Integer, Sum
 
+from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, is_index, kind_of_range
 from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import AtStep, ComponentSymbol
 from symcavity.witness.declared import declared_of
-from symcavity.witness.registry import result, witness
+from symcavity.witness.registry import one_to_one, result, witness
 
 SENDERS, TURNS, NEAR, SIZE, STATES = 3, 4, 1e-9, Integer(2), (Variable, Field)
 
@@ -54,7 +56,9 @@ def messages(step: Step, _dps: int) -> list[Verdict]:
     """
     theory = step.evidence["theory"]
     heard = step.evidence["heard"]
-    turns, ok = turns_of(theory), len(heard) == len(step.claims)
+    turns = turns_of(theory)
+    every = {f for law in declared_of(theory).system.laws.values() for f in law.fields if f.states()}
+    ok = len(heard) == len(step.claims) and {h.declared for _, h in heard} == every
     for (kind, h), claim in zip(heard, step.claims, strict=ok):
         ok = ok and claim.lhs == AtStep(h.eta, 1) and _is_cavity_field(claim.rhs, kind, h, turns)
     return result(BRUTE_FORCE, bool(ok), f"own emissions followed through {SENDERS} senders and back")
@@ -136,7 +140,40 @@ def state_evolution(step: Step, _dps: int) -> list[Verdict]:
         ok = ok and all(a.shift == turns.last[kind][kinds[a.args[0]]] for a in own)
         ok = ok and claim.rhs.xreplace({a: a.args[0] for a in steps_in(claim.rhs)}) == value
         ok = ok and not claim.rhs.xreplace({a: Dummy(positive=True) for a in own}).free_symbols & set(kinds)
+    ok = ok and _conditions_are_met(step, turns, {lhs: kind for lhs, (kind, _) in wanted.items()})
     return result(BRUTE_FORCE, bool(ok), "the turns taken one by one, the closed equations at rest")
+
+
+def _conditions_are_met(step: Step, turns: Turns, turn: dict[Expr, Kind]) -> bool:
+    """Whether every condition is met at the turn of the kind whose states it sums, by a global variable of its own.
+
+    A global variable is known from that turn on: each claim has it as it is then.
+    """
+    theory, order = step.evidence["theory"], list(turns.last)
+    owners = {s: _kind(meaning) for s, meaning in theory.order_parameters.items()}
+    rows = []
+    for parts, equation in zip(theory.system.global_conditions, theory.global_equations, strict=True):
+        moving = [kind for kind, body in parts.items() if site_quantities(body, *STATES)]
+        rows.append((next(iter(moving or parts)), equation.lhs))
+    met = [claim for claim in step.claims if claim.lhs not in turn]
+
+    def is_row(claim: Equation, row: tuple[Kind, Expr]) -> bool:
+        kind, body = row
+        last = all(a.shift == turns.last[kind][owners[a.args[0]]] for a in steps_in(claim.lhs) if a.args[0] in owners)
+        return last and claim.rhs == 0 and claim.lhs.xreplace({a: a.args[0] for a in steps_in(claim.lhs)}) == body
+
+    if not one_to_one(met, rows, is_row):
+        return False
+    turn = turn | {claim.lhs: next(kind for kind, body in rows if is_row(claim, (kind, body))) for claim in met}
+    shared = theory.system.globals
+    known = ((a, c) for c in step.claims for a in steps_in(c.difference) if a.args[0] in shared)
+    used = {(a.args[0], turn[c.lhs], a.shift) for a, c in known}
+    return any(
+        all(shift == int(order.index(by[g]) <= order.index(kind)) for g, kind, shift in used if g in by)
+        and {g for g, _, _ in used} <= set(by)
+        for chosen in permutations(shared, len(rows))
+        for by in [dict(zip(chosen, (kind for kind, _ in rows), strict=True))]
+    )
 
 
 def _kind(meaning: Expr) -> Kind:

@@ -15,6 +15,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, N
 from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
+from symcavity.model.support import VectorField
 from symcavity.witness.declared import declared_of, kind_of
 from symcavity.witness.world import Env, Key, World, free_points, same
 
@@ -44,7 +45,8 @@ class Optimality:
         for row in (r for rows in self.declared.rows.values() for r in rows):
             lhs = row.declared.lhs
             is_field = isinstance(lhs, SiteQuantity) and isinstance(lhs.family, Field)
-            if is_field and row.declared.rhs in self.sums.values():
+            whole = is_field and isinstance(lhs.family, VectorField)  # a sum of several of them
+            if whole or (is_field and row.declared.rhs in self.sums.values()):
                 self.world.defined[lhs.family] = row.declared.rhs
 
     # -- the Lagrangian ------------------------------------------------------------------------------
@@ -204,11 +206,11 @@ class Optimality:
     def take_messages(self) -> None:
         """Give the variables that stand for messages their values."""
         for f in self.record.fields:
-            dual = self.record.messages.get(f.symbol)
-            if dual is None or dual not in {d for d, _ in self.record.duals}:
+            factor, dual = self.record.messages.get(f.symbol, S.Zero).as_independent(SiteQuantity)
+            if dual not in {d for d, _ in self.record.duals}:
                 continue
             for env in free_points(self.world, [dual]):
-                self.world.given[self.world.key(dual, env)] = self.message(f, env)
+                self.world.given[self.world.key(dual, env)] = self.message(f, env) / self.world.value(factor)
 
     # -- what is declared ----------------------------------------------------------------------------
 

@@ -11,8 +11,9 @@ from sympy import Add, Expr, Float, S, Symbol, Tuple
 
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
+from symcavity.model.fields import FieldSymbol
 from symcavity.model.kinds import Kind, N
-from symcavity.model.quantities import Quenched, site_quantities
+from symcavity.model.quantities import Field, Quenched, Variable, site_quantities
 from symcavity.model.ranges import in_range
 from symcavity.record.derivation import Step, Verdict
 from symcavity.witness.direct import closed_value
@@ -65,7 +66,7 @@ def searched(theory: Any) -> Searched:
 
 
 def _search(theory: Any) -> Searched:
-    unknowns = [*theory.order_parameters, *theory.system.globals]
+    unknowns = _varied(theory)
     exprs = [*unknowns, *theory.closures.values(), *(e.difference for e in theory.global_equations)]
     mixed = {
         s
@@ -85,6 +86,7 @@ def _search(theory: Any) -> Searched:
         values = {s: v for s, v in Point(seed, exprs).values.items() if isinstance(s, Symbol)}
         point = values | {s: values[s] / (10 * (1 + abs(values[s]))) for s in mixed} | numbers
         brute = BruteForce(theory, laws)
+        point |= {s: expr.xreplace(point) for s, expr in brute.tied.items()}
         if in_range(theory.system.ranges, point) and brute.is_convex(point):
             break
     else:
@@ -93,9 +95,20 @@ def _search(theory: Any) -> Searched:
     points, ways = [point], []
     for _ in range(DIRECTIONS):
         way = {s: rng.choice((-1, 1)) * rng.uniform(0.5, 1) * SHIFT * abs(float(point[s])) for s in unknowns}
+        for s, expr in brute.tied.items():
+            way[s] = float(expr.xreplace(point | {k: point[k] + Float(d) for k, d in way.items()}) - point[s])
         ways.append(way)
         points += [{**point, **{s: Float(float(point[s]) + side * d) for s, d in way.items()}} for side in (1, -1)]
     return Searched(points, ways, laws, brute.averages(points))
+
+
+def _varied(theory: Any) -> list[Symbol]:
+    """The unknowns but for means of parameters that are given, which no solution moves."""
+    system, given = theory.system, set[Symbol]()
+    for parts in system.global_conditions:
+        if not any(site_quantities(body, Variable, Field) or body.has(FieldSymbol) for body in parts.values()):
+            given |= {g for body in parts.values() for g in body.free_symbols}
+    return [*theory.order_parameters, *(g for g in system.globals if g not in given)]
 
 
 # -- the witnesses ---------------------------------------------------------------------------------
@@ -169,7 +182,7 @@ def _slopes(theory: Any, found: Searched, claims: Any, sloping: Any) -> list[Ver
         for place in range(len(found.points))
     ]
     closed = {meaning: theory.closures[s] for s, meaning in theory.order_parameters.items()}
-    unknowns = [*theory.order_parameters, *theory.system.globals]
+    unknowns = _varied(theory)
     ok = [claim.lhs.args[1] for claim in sloping] == unknowns and all(c.lhs.args[0] == whole.lhs for c in sloping)
     expected, sizes = [], []
     for claim in sloping:

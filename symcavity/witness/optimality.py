@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Expr
+from sympy import Expr, S
 
 from symcavity.algebra.precision import mp
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Complementary, Field, Global, SiteQuantity
+from symcavity.model.support import Support
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.declared import kind_of
 from symcavity.witness.minimised import POINTS, Optimality, points
@@ -115,11 +116,12 @@ def dual(step: Step, _dps: int) -> list[Verdict]:
 
 
 def _is_message(point: Optimality, claim: Equation) -> bool:
-    f = next((f for f in point.record.fields if point.record.messages.get(f.symbol) == claim.lhs), None)
-    if f is None:
-        return False
-    return all(
-        same(point.world.value(claim.rhs, env), point.message(f, env)) for env in free_points(point.world, [claim])
+    told = {f: point.record.messages.get(f.symbol, S.Zero).as_independent(SiteQuantity) for f in point.record.fields}
+    mine = [(f, factor) for f, (factor, state) in told.items() if state == claim.lhs]
+    return bool(mine) and all(
+        same(point.world.value(factor) * point.world.value(claim.rhs, env), point.message(f, env))
+        for f, factor in mine
+        for env in free_points(point.world, [claim])
     )
 
 
@@ -216,14 +218,17 @@ def _explained(theory: Any, equation: Equation) -> bool:
     if any(lhs == dual for dual, _ in record.duals):
         return all(_is_message(p, equation) for p in every)
     if isinstance(lhs, SiteQuantity) and isinstance(lhs.family, Field):
+        heard = [f for f in record.fields if f.hearer in lhs.site]
+        sums = {f.symbol: f.as_sum for f in heard}
+        vectors = {node.body for _, expr, _ in record.multipliers for node in expr.atoms(Support)}
         return any(
             all(
-                same(p.world.value(equation.rhs, env), p.world.value(f.as_sum, env))
+                same(p.world.value(equation.rhs, env), p.world.value(told, env))
                 for p in every
-                for env in free_points(p.world, [f.as_sum])
+                for env in free_points(p.world, [equation])
             )
-            for f in record.fields
-            if f.hearer in lhs.site
+            for told in (*sums.values(), *(body.xreplace(sums) for body in vectors if body.has(*sums)))
+            if free_points(every[0].world, [equation]) == free_points(every[0].world, [Equation(told, S.Zero)])
         )
     for multiplier, expr, equality in record.multipliers:
         (kind,) = multiplier.site

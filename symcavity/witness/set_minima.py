@@ -13,7 +13,7 @@ from symcavity.model.support import Support
 from symcavity.record.derivation import Step, Verdict
 from symcavity.witness.explicit_sets import projected, shapes
 from symcavity.witness.registry import largest, witness
-from symcavity.witness.sets import EXPLICIT, of_size, site_of, site_values
+from symcavity.witness.sets import EXPLICIT, of_size, shares, site_of, site_values
 
 
 @witness("support_function")
@@ -53,7 +53,7 @@ def minimum(step: Step, _dps: int) -> list[Verdict]:
     side = site_of(step)
     solution = side.solution
     convex, zero = solution.convex, {side.kind.index: S.Zero}
-    V, eta = convex.V.xreplace(zero), step.data["eta"]
+    V, etas = convex.V.xreplace(zero), list(solution.etas)
     level = Support(convex.g, V, convex.components)
     worst, gain, slack = 0.0, 0.0, 0.0
     for seed, shape in enumerate(shapes(convex.components.size)):
@@ -64,15 +64,19 @@ def minimum(step: Step, _dps: int) -> list[Verdict]:
         )
         T = np.random.default_rng(seed).normal(size=(30, shape.dimension)) * (0.5 + 1.5 * abs(bound))
         found, lam, _ = projected(shape, T, bound, cap, strength, softness)
-        slots = symbols(f"v:{shape.dimension} t:{shape.dimension} height")
-        vectors, fields, height = slots[: shape.dimension], slots[shape.dimension : -1], slots[-1]
+        size, count = shape.dimension, len(etas)
+        slots = symbols(f"v:{size} t:{size * count} height")
+        vectors, fields, height = slots[:size], np.reshape(slots[size:-1], (count, size)), slots[-1]
+        factors = [float(c.xreplace(given)) for c in solution.etas.values()]
         body = claim.rhs.body.xreplace({level: height})
         (distance,) = body.atoms(Sum)
-        parts = [distance.function.xreplace({V: v, eta: t}) for v, t in zip(vectors, fields, strict=True)]
+        rules = (dict(zip([V, *etas], [v, *row], strict=True)) for v, row in zip(vectors, fields.T, strict=True))
+        parts = [distance.function.xreplace(rule) for rule in rules]
         call = lambdify(slots, body.xreplace({distance: sum(parts)}).xreplace(given), "numpy")
         heights = np.asarray(shape.support(found))
         for t, v, h in zip(T, found, heights, strict=True):
-            mine, others = call(*v, *t, h), call(*found.T, *t, heights)
+            heard = np.concatenate(shares(t, factors, seed))
+            mine, others = call(*v, *heard, h), call(*found.T, *heard, heights)
             worst = largest(worst, float(mine - np.min(others)))
             gain = max(gain, float(np.max(others) - mine))
         if isinstance(claim.rhs.domain, Relational):
@@ -102,8 +106,10 @@ def multiplier(step: Step, _dps: int) -> list[Verdict]:
             nodes = {node for c in step.claims for node in c.rhs.atoms(Support)}
             levels = dict.fromkeys(nodes, mp.mpf(float(shape.support(v[None])[0])))
             values = {**given, **levels, s: mp.matrix(list(map(float, point)))}
-            fields = {m for c in step.claims for m in c.rhs.atoms(BoldMatrix)} - {s}
-            values |= {m: mp.matrix(list(map(float, t))) for m in fields}
+            heard = shares(t, [float(c.xreplace(given)) for c in solution.etas.values()], seed)
+            columns = (mp.matrix(list(map(float, part))) for part in heard)
+            named = dict(zip((eta.whole() for eta in solution.etas), columns, strict=True))
+            values |= {m: named[str(m.name)] for c in step.claims for m in c.rhs.atoms(BoldMatrix) - {s}}
             values |= of_size(convex.components.size, shape.dimension)
             worst = largest(worst, *(abs(evaluate(c.rhs, values) - float(found)) for c in step.claims))
             supporting += int(found > 0)

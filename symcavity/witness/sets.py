@@ -58,8 +58,9 @@ def projection(step: Step, _dps: int) -> list[Verdict]:
     for seed in range(3):
         site = Inserted(declared, kind, declared.world(seed + 50))
         world, law = site.world, SolvedLaw(theory, site, sourced=False)
-        (f,) = (f for f in theory.system.laws[kind].fields if f.components)
-        components = [next(iter(env.values())) for env in site.components(f)]
+        heard = [f for f in theory.system.laws[kind].fields if f.components]
+        factors = dict(zip(heard, solution.etas.values(), strict=True))
+        components = [next(iter(env.values())) for env in site.components(heard[0])]
         low = components[0]
         for shape in (s for s in shapes(convex.components.size) if s.dimension == len(components)):
             bound, cap, strength, softness = (
@@ -73,14 +74,20 @@ def projection(step: Step, _dps: int) -> list[Verdict]:
                 full = multiplier >= cap * (1 - 1e-12)  # at its bound, but for rounding
                 lam_at = world.value(solution.cap.xreplace(zero)) if full else mp.mpf(float(multiplier))
                 world.given[world.key(convex.lam.xreplace(zero), {})] = lam_at
-                eta = law.etas[f]
+                shared = shares(t, [float(world.value(c.xreplace(zero))) for c in factors.values()], seed)
                 for k in components:
-                    at = {convex.components.index: k, **dict.fromkeys(eta.indices, k)}
-                    world.given[world.cavity_key(eta, at)] = mp.mpf(float(t[k - low]))
+                    for f, part in zip(factors, shared, strict=True):
+                        eta = law.etas[f]
+                        at = {convex.components.index: k, **dict.fromkeys(eta.indices, k)}
+                        world.given[world.cavity_key(eta, at)] = mp.mpf(float(part[k - low]))
                     world.given[world.key(convex.V.xreplace(zero), at)] = mp.mpf(float(v[k - low]))
                 for q, expr in claims.items():
                     for env in free_points(world, [Equation(q, q)]):
                         world.given[world.key(q, env)] = world.value(expr, env)
+                if len(heard) > 1:  # the vectors that add up to V
+                    for f, q in zip(heard, convex.parts, strict=True):
+                        for env in site.components(f):
+                            world.given[world.key(q, {**env, kind.index: 0})] = law.heard(f, env)
                 worst = largest(worst, law.residual())
                 supporting += int(multiplier > 0)
     ok = bool(worst < 1e-8) and supporting > 20
@@ -155,9 +162,16 @@ def in_strength(side: Any, draw: Callable[[], Any]) -> dict[Any, Any]:
 def with_strength(side: Any, value: Any) -> dict[Any, Any]:
     """The same, such that the self-coupling, which is proportional to a response, has a given value."""
     values = in_strength(side, lambda: mp.mpf(1))
-    for s in side.solution.strength.atoms(OrderParameter):
-        values[s] = value / evaluate(side.solution.strength, values)
-    return values
+    scale = value / evaluate(side.solution.strength, values)
+    return values | dict.fromkeys(side.solution.strength.atoms(OrderParameter), scale)
+
+
+def shares(total: np.ndarray, factors: list[float], seed: int) -> list[np.ndarray]:
+    """Seeded vectors that add up to a vector, each times a factor: what each of several fields is."""
+    rng = np.random.default_rng(seed)
+    others = [rng.normal(size=total.shape) for _ in factors[1:]]
+    first = (total - sum(c * t for c, t in zip(factors[1:], others, strict=True))) / factors[0]
+    return [first, *others]
 
 
 def site_values(side: Any, seed: int) -> dict[Any, Any]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sympy import Add, Dummy, Expr, LessThan, Matrix, S, Symbol, lambdify
 
+from symcavity.algebra.choice import in_cases
 from symcavity.algebra.precision import mp
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
@@ -53,6 +55,8 @@ class SiteCost:
     etas : tuple of Symbol
     covariance : Matrix
         Of the cavity fields.
+    gaps : tuple of Expr
+        What vanishes since a minimum answers alike in both directions: differences of self-couplings.
     """
 
     kind: Kind
@@ -63,12 +67,13 @@ class SiteCost:
     curvature: Any
     etas: tuple[Symbol, ...]
     covariance: Any
+    gaps: tuple[Expr, ...] = ()
 
     def known(self, laws: dict[Any, Any]) -> SiteCost:
         """The same with the averages of quenched parameters in numbers."""
         matrices = {name: getattr(self, name).applyfunc(lambda e: given_averages(e, laws)) for name in MATRICES}
-        apart = tuple(given_averages(e, laws) for e in self.apart)
-        return replace(self, cost=given_averages(self.cost, laws), apart=apart, **matrices)
+        apart, gaps = (tuple(given_averages(e, laws) for e in exprs) for exprs in (self.apart, self.gaps))
+        return replace(self, cost=given_averages(self.cost, laws), apart=apart, gaps=gaps, **matrices)
 
     @property
     def exprs(self) -> list[Expr]:
@@ -152,14 +157,18 @@ def _site_cost(theory: Any, kind: Kind, cost: Expr) -> SiteCost:
         for k in h.feedback:
             column, share = next(
                 (n, share) for n, g in enumerate(trained)
-                if not site_quantities(share := (k.emission / messages[g]).cancel())
+                if g.coupling.family == k.through.coupling.family
+                and not site_quantities(share := (k.emission / messages[g]).cancel())
             )  # fmt: skip
             curvature[row, column] += ratio * site.means[k.symbol] * share
-    gain = S.Zero
+    gain, answers = S.Zero, dict[tuple[Expr, Expr], Expr]()
     for f in (f for f in record.fields if f.sender == kind and messages[f] != 0):
         v, ratio = named(f, f.hearer, messages[f])
         own = [site.means[k.symbol] * k.emission / (2 if k.through.states() else 1) for k in v.feedback]
-        gain += system.own(f.emission) * ratio * (v.eta + Add(*own))
+        emission = system.own(f.emission)
+        gain += emission * ratio * (v.eta + Add(*own))
+        for k in (k for k in v.feedback if k.through.states()):
+            answers[emission, k.emission] = answers.get((emission, k.emission), S.Zero) + ratio * site.means[k.symbol]
     cost = (cost - gain).xreplace(given)
     variables = [q for q in site_quantities(cost, Variable) if kind in q.site]
     apart = [f.symbol - found[f][1] * found[f][0].eta for f in trained]
@@ -168,7 +177,8 @@ def _site_cost(theory: Any, kind: Kind, cost: Expr) -> SiteCost:
     if len(variables) + len(trained) > max(SEARCH) or len(etas) > max(NODES):
         raise NotSearched(f"a {kind} has {len(variables) + len(trained)} variables and hears {len(etas)} fields")
     symbols = tuple(f.symbol for f in trained)
-    return SiteCost(kind, cost, tuple(variables), symbols, tuple(apart), curvature, tuple(etas), covariance)
+    gaps = (*(curvature - curvature.T), *(answers[a, b] - answers.get((b, a), S.Zero) for a, b in answers))
+    return SiteCost(kind, cost, tuple(variables), symbols, tuple(apart), curvature, tuple(etas), covariance, gaps)
 
 
 class BruteForce:
@@ -185,6 +195,17 @@ class BruteForce:
         self.theory, self.laws = theory, laws
         found = {kind: site.known(laws) for kind, site in site_costs(theory).items()}
         self.sites = {kind: site for kind, site in found.items() if site.variables or site.fields or site.cost != 0}
+
+    @cached_property
+    def tied(self) -> dict[Symbol, Expr]:
+        """Self-couplings that are equal since a minimum answers alike in both directions: one in terms of another."""
+        out: dict[Symbol, Expr] = {}
+        for site in self.sites.values():
+            for gap in (gap.xreplace(out).expand() for gap in site.gaps):
+                free = sorted((s for s in gap.free_symbols if s in self.theory.order_parameters), key=str)
+                if gap != 0 and free:
+                    out[free[-1]] = (-gap.coeff(free[-1], 0) / gap.coeff(free[-1])).cancel()
+        return out
 
     def is_convex(self, point: dict[Any, Any]) -> bool:
         """Whether the fields of all sites have covariances, and all self-couplings the right signs, at a point."""
@@ -238,7 +259,7 @@ class BruteForce:
         bound = Add(*(springs[a][b] * site.apart[a] * site.apart[b] / 2 for a in size for b in size))
         arguments = [*site.variables, *site.fields, *site.etas, *numbers, *(s for row in springs for s in row)]
         marks = {argument: Dummy(real=True) for argument in arguments}  # a field and a state may have one letter
-        call = lambdify([*marks.values()], (site.cost + bound).xreplace(marks), MODULES)
+        call = lambdify([*marks.values()], in_cases(site.cost + bound).xreplace(marks), MODULES)
         with np.errstate(all="ignore"):
             found = _searched(lambda *x: call(*x, *stacked), searched, stacked.shape[1])
         parts = np.array(weights) * found.reshape(len(weights), -1)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable
 from typing import Any
 
-from sympy import Add, Expr, Float, Rational, S, Sum
+from sympy import Add, Dummy, Expr, Float, Rational, S, Sum
 
 from symcavity.algebra.precision import mp
 from symcavity.algebra.prove import TruncatedIntegral
@@ -36,7 +36,19 @@ def closed_system(step: Step, dps: int) -> list[Verdict]:
     ok = list(step.claims) == expected and {e.lhs for e in expected} >= set(theory.order_parameters)
     ok = ok and len(expected) == len(unknowns) + declared
     out = result(SYMBOLIC, ok, "the closures and the declared conditions, one for each unknown", "not the closures")
+    for told in (data["orders"] for name, data in step.assumptions if name == "orders"):
+        sums = [m.function for m in theory.order_parameters.values() if isinstance(m, Sum)]
+        good, bad = "what is summed over sites goes as 1/N", "what is summed over sites does not go as 1/N"
+        out += result(SYMBOLIC, all(_is_small(body, told) for body in sums), good, bad)
     return out + held(theory, step.claims, dps)
+
+
+def _is_small(body: Expr, told: Iterable[tuple[Any, Expr]]) -> bool:
+    """Whether an expression goes as one over the size, where quantities go with the powers that are told of them."""
+    larger, powers = Dummy("L", positive=True), {q.family: power for q, power in told}
+    rule: dict[Any, Any] = {q: q * larger ** powers.get(q.family, S.Zero) for q in site_quantities(body)}
+    rule |= {count: larger * count for count in body.atoms(SiteCount)}
+    return bool((larger * body.xreplace(rule) - body).expand() == 0)
 
 
 @witness("units", "elimination", "result", "interpretation")

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from typing import Any
 
+from sympy import Expr, S
+
 from symcavity.algebra.precision import mp
+from symcavity.evaluate.sampled import SampledSolution
 from symcavity.model.fields import RandomField
 from symcavity.model.quantities import Field, Variable, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import AtStep
 from symcavity.witness.declared import Carrier, declared_of
-from symcavity.witness.registry import result, witness
+from symcavity.witness.points import solved_point
+from symcavity.witness.registry import numeric, result, witness
 from symcavity.witness.statistics import coupling_variances, mean_over
 from symcavity.witness.verbs import SMALL
 from symcavity.witness.world import World, coupling_variance, same
 
 Env = dict[Any, int]
-MOST = 1000  # rounds: the second largest growth may be hardly smaller
-NEAR = mp.mpf(10) ** -6
 
 
 class Changes:
@@ -114,6 +116,23 @@ def _next(world: World, step: Step) -> dict[Any, Any]:
     return {c.lhs.args[0]: world.value(c.rhs.xreplace(now)) for c in step.claims}
 
 
+def _growth(step: Step, number: Callable[[Expr], Any]) -> Any:
+    """The largest eigenvalue, in modulus, of the map that the claims make of the sizes: what one step makes of each."""
+    now = [AtStep(s, 0) for s in step.evidence["symbols"]]
+    one = [{other: S.One if other == size else S.Zero for other in now} for size in now]
+    numbers = mp.matrix([[number(c.rhs.xreplace(rule)) for rule in one] for c in step.claims])
+    return max(abs(e) for e in mp.eig(numbers, left=False, right=False))
+
+
+def _has_odd_round(spreads: Iterable[Any]) -> bool:
+    """Whether a way from a kind to itself, against the sums that it hears, has an odd number of steps."""
+    links = {(s.hearer, s.sender) for s in spreads}
+    ways = {(hearer, sender, True) for hearer, sender in links}
+    while longer := {(start, on, not odd) for start, at, odd in ways for end, on in links if end == at} - ways:
+        ways |= longer
+    return any(start == end and odd for start, end, odd in ways)
+
+
 @witness("spread")
 def spread(step: Step, _dps: int) -> list[Verdict]:
     """The covariance of every pair of fields at every site, after the changes have gone through all senders."""
@@ -134,29 +153,24 @@ def spread(step: Step, _dps: int) -> list[Verdict]:
 
 
 @witness("stability")
-def stability(step: Step, _dps: int) -> list[Verdict]:
-    """The growth of a spread that has gone round many times, against the claimed factor."""
+def stability(step: Step, dps: int) -> list[Verdict]:
+    """The largest growth of a spread by the map that was followed site by site: the claimed factor, and the number."""
     theory = step.evidence["theory"]
     first = next(s for s in theory.derivation if s.rule == "spread")
-    ok = True
+    rounds = 2 if step.data["round"] else 1
+    ok = rounds == 1 or not _has_odd_round(first.evidence["spreads"])
     for seed in (4, 9):
         world = declared_of(theory).world(seed)
-        here = {s: mp.mpf(1) for s in step.evidence["symbols"]}
-        steps = 2 if step.data["round"] else 1
-        growth = [mp.mpf(0)]
-        while len(growth) < 3 or (len(growth) < MOST and abs(growth[-1] - growth[-2]) > NEAR**2 * growth[-1]):
-            total = mp.fsum(here.values())
-            here = {s: v / total for s, v in here.items()}
-            for _ in range(steps):
-                world.given |= {("symbol", s.name): v for s, v in here.items()}
-                here = _next(world, first)
-            growth.append(mp.fsum(here.values()))
-        factor = world.value(step.claims[0].rhs) if step.claims else _eigenvalue(theory.gains.matrix, world) ** steps
-        ok = ok and abs(growth[-1] - factor) < NEAR * growth[-1]
-    return result(BRUTE_FORCE, bool(ok), "the spread followed round after round")
-
-
-def _eigenvalue(matrix: Any, world: World) -> Any:
-    """The largest eigenvalue, in modulus, of the matrix that the prose speaks of."""
-    numbers = mp.matrix([[world.value(e) for e in row] for row in matrix])
-    return max(abs(e) for e in mp.eig(numbers, left=False, right=False))
+        for claim in step.claims:
+            ok = ok and same(world.value(claim.rhs), _growth(first, world.value) ** rounds)
+    told = "the largest growth of a spread from kind to kind", "a spread grows by another factor"
+    out = result(BRUTE_FORCE, ok, *told)
+    solution, digits, where = solved_point(theory, dps)
+    if solution is None or isinstance(solution, SampledSolution):
+        return [*out, Verdict(numeric(dps), None, where)] if solution is None and not step.claims else out
+    with mp.workdps(dps):
+        grown = _growth(first, solution.number) ** rounds
+        gap = abs(mp.convert(solution.stability) - grown) / max(1, grown)
+    ok = bool(gap < mp.mpf(10) ** -digits)
+    differs = f"the number differs by {mp.nstr(gap, 3)} at {where}"
+    return out + result(numeric(dps), ok, f"the number at {where}", differs)

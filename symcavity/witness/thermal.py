@@ -132,15 +132,14 @@ class Weighed:
         return np.broadcast_to(np.asarray(call(*known.values(), x[None]), dtype=float), (rows, len(x)))
 
 
-@witness("weight")
-def weight(step: Step, _dps: int) -> list[Verdict]:
+def weight_about_minimum(step: Step) -> list[Verdict]:
     """The weight against the declared objective: what they differ by is what the others add, a square in the state."""
     theory, kind = step.evidence["theory"], step.data["kind"]
     side, (claim,) = theory.inserted[kind], step.claims
     back = {S.Zero: kind.index}
     claimed = claim.rhs.xreplace({q: q.xreplace(back) for q in claim.rhs.atoms(SiteQuantity) if S.Zero in q.indices})
     eta = next(h.eta for h in side.heard if h.declared.states())
-    rule = _numbers(theory, claimed, side)
+    rule = numbers_at(theory, claimed, side)
     weighed = Weighed(theory, side, rule)
     x, field = weighed.weight.state, 0.7
     exponent = lambdify([x_ := Dummy("x", real=True)], log(claimed).xreplace(rule | {eta: field, x: x_}), MODULES)
@@ -160,7 +159,7 @@ def about_the_minimum(step: Step, _dps: int) -> list[Verdict]:
     theory, kind = step.evidence["theory"], step.data["kind"]
     side = theory.inserted[kind]
     eta = side.solution.minimum.inner
-    rule = _numbers(theory, sum((c.difference for c in step.claims), S.Zero), side)
+    rule = numbers_at(theory, sum((c.difference for c in step.claims), S.Zero), side)
     zero = {q.xreplace({kind.index: S.Zero}): v for q, v in rule.items() if isinstance(q, SiteQuantity)}
     weighed, worst = Weighed(theory, side, rule), 0.0
     for field in (-1.1, 0.3, 0.8):
@@ -228,7 +227,7 @@ def identities(step: Step, _dps: int) -> list[Verdict]:
     return result(BRUTE_FORCE, ok, "its measure at one site of each kind", f"by {worst:.2g}")
 
 
-def _numbers(theory: Any, expr: Expr, side: Any) -> dict[Any, Any]:
+def numbers_at(theory: Any, expr: Expr, side: Any) -> dict[Any, Any]:
     """Seeded values of all symbols at one site, with the signs that its law needs."""
     values = {k: v for k, v in seeded_values(theory, 3).items() if not isinstance(k, Quenched)}
     exprs = [expr, *side.covariance.values(), *side.means.values(), side.law.weight.beta, side.law.weight.energy]

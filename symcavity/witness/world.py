@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from itertools import product
 from types import MappingProxyType
 from typing import Any
@@ -45,7 +46,7 @@ from symcavity.algebra.choice import Choice
 from symcavity.algebra.flow import Element, Rate
 from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.precision import mp
-from symcavity.model.averages import Average, Expect, SiteResponse
+from symcavity.model.averages import Average, Expect, Force, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, N, SiteCount, is_index
@@ -61,6 +62,7 @@ from symcavity.record.symbols import (
     ResponseElement,
     Source,
 )
+from symcavity.witness.silent import silent
 
 STEPS = 3  # times that are written out
 WIDTH = 2  # components that are written out, where their number is a symbol
@@ -157,6 +159,8 @@ class World:
         """What a site quantity is known by: its family, whatever is known of its sign, and its indices."""
         family = q.family
         where = tuple(self.index(k, env) for k in q.args[1:])
+        if isinstance(family, Coupling) and family.reciprocity == 1:
+            where = (*sorted(where[:2]), *where[2:])  # it is its own transpose
         return (type(family).__name__, family.name, family.slots, where)
 
     def index(self, index: Expr, env: Env) -> int:
@@ -278,8 +282,9 @@ class World:
         return range(1, self.sizes[kind.size] + 1)
 
     def expectation(self, node: Expect, env: Env) -> Any:
-        """A thermal average: here that of a state which does not fluctuate."""
-        return self.evaluate(node.body, env)
+        """A thermal average: here that of a state which does not fluctuate, and of some force on it."""
+        rule = {f: -f.args[0] / 3 - f.args[0] ** 2 / 5 for f in node.atoms(Force)}
+        return self.evaluate(node.body.xreplace(rule), env)
 
     def average(self, node: Average, env: Env) -> Any:
         """The average over the sites of a kind."""
@@ -308,12 +313,30 @@ class World:
 
     def response(self, state: Key, source: Key) -> Any:
         """An entry of the response matrix: d(state)/d(source); what is later has no influence."""
+        ((kind,), (_, _, label)) = source[2], source[1].partition("_")
+        if (state[1], kind, int(label or 1) - 1) in self._silent:
+            return mp.mpf(0)
+        source, factor = self._through(source)
         timed = all(len(where) > len(slots) for _, _, slots, where in (state, source)) and self.system.time is not None
         if timed and source[3][-1] > state[3][-1] - (not self._is_instant(state, source)):
             at_once = source[3][-1] == state[3][-1]  # in continuous time, an answer that is no delta function
             if self.causal or (at_once and self.system.flowing):
                 return mp.mpf(0)
-        return self.number(("R", state, source))
+        return self.number(("R", state, source)) * factor
+
+    def _through(self, source: Key) -> tuple[Key, Any]:
+        """The source of the vector that a site hears, and the factor in it of the field whose source is given."""
+        ((kind,), (name, _, label)) = source[2], source[1].partition("_")
+        law = self.system.laws[kind]
+        if len(law.fields) == 1 or not all(f.components for f in law.fields):
+            return source, 1
+        part = law.carrier(law.fields[int(label or 1) - 1]).lhs
+        (whole,) = (e for e in law.equations if e.lhs != part and e.difference.has(part))
+        return (source[0], name, *source[2:]), self.value(whole.rhs.diff(part))
+
+    @cached_property
+    def _silent(self) -> frozenset[Any]:
+        return silent(self.system)
 
     def _is_instant(self, state: Key, source: Key) -> bool:
         """Whether an equation tells a state at once what its source does."""

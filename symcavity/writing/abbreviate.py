@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from symcavity.writing.lines import relation_at, width
-from symcavity.writing.markup import Atom, Fence, Frac, Node, Root, Row, Script, Table, is_big, items_of, role_of
+from symcavity.writing.nodes import Atom, Fence, Frac, Node, Root, Row, Script, Table, is_big, items_of, role_of
 
 _WORTH = 9.0  # a part that is narrower than this needs no name
 _MOST = 40  # names for one display

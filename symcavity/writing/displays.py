@@ -16,17 +16,17 @@ from symcavity.record.derivation import Derivation
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import DisorderAverage
 from symcavity.writing.abbreviate import shorten
-from symcavity.writing.components import Alike
+from symcavity.writing.display_form import as_shown
 from symcavity.writing.html import inline
 from symcavity.writing.laws import with_names
 from symcavity.writing.lines import lines
-from symcavity.writing.markup import Row, parse, to_tex
-from symcavity.writing.mathml import displayed, element
+from symcavity.writing.mathml import displayed
+from symcavity.writing.nodes import Row, to_tex
 from symcavity.writing.notation import meanings as notation
 from symcavity.writing.printing import mathml, tex
 from symcavity.writing.rows import PAGE, aligned_lines, fits, row_of
-from symcavity.writing.shown import as_shown
 from symcavity.writing.words import say
+from symcavity.writing.write_once import Alike
 
 if TYPE_CHECKING:
     from symcavity.method.theory import Theory
@@ -39,11 +39,6 @@ class Formula(str):
     """A formula in a cell, as MathML."""
 
     __slots__ = ()
-
-    @classmethod
-    def read(cls, tex: str) -> Formula:
-        """Turn TeX into a formula."""
-        return cls(element(parse(tex)))
 
     @classmethod
     def of(cls, obj: Any) -> Formula:

@@ -25,8 +25,8 @@ from symcavity.model.system import System
 from symcavity.record.derivation import Checked, Derivation, Step
 from symcavity.writing.facts import assumption
 from symcavity.writing.limits import WORDS, check_words
+from symcavity.writing.plain_data import RAW, Decoder, Encoder
 from symcavity.writing.printing import tex, text
-from symcavity.writing.structure import RAW, Decoder, Encoder
 from symcavity.writing.text import inline
 
 FORMAT, VERSION = "symcavity.derivation", 1

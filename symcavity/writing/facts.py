@@ -14,10 +14,11 @@ from symcavity.model.quantities import Complementary, Quenched
 from symcavity.model.support import bold
 from symcavity.record.derivation import Step
 from symcavity.sites.sets.averages import SLOPE2
-from symcavity.writing.fragments import Formula, Fragments, formula, listed, over_sites, quantity, small, states_of
+from symcavity.writing.display_form import is_sign
+from symcavity.writing.fragments import Fragments, formula, listed, over_sites, quantity, small, states_of
+from symcavity.writing.nodes import Node, Row, in_brackets, joined
 from symcavity.writing.ordering import is_given
-from symcavity.writing.printing import CavityPrinter, tex
-from symcavity.writing.shown import is_sign
+from symcavity.writing.printing import tree
 from symcavity.writing.words import Said, has, say, sentence
 
 Facts = dict[str, Any]
@@ -148,7 +149,8 @@ def _disorder(step: Step) -> Facts:
 
 @facts_of("self_coupling_mean")
 def _self_coupling_mean(step: Step) -> Facts:
-    return {"living": len(step.claims) - len(step.data.get("small") or ())}
+    gone = sum(len(step.data.get(name) or ()) for name in ("small", "early"))
+    return {"living": len(step.claims) - gone}
 
 
 @facts_of("lagrangian")
@@ -179,7 +181,7 @@ def _branches(step: Step) -> Facts:
     }
 
 
-@facts_of("fluctuation")
+@facts_of("fluctuation", "thermal_sum")
 def _fluctuation(step: Step) -> Facts:
     return {"signs": relations(step.data) if step.data.get("sign_assumptions") else []}
 
@@ -217,6 +219,12 @@ def _support(step: Step) -> Facts:
     return {"gradient": step.data["node"].g}
 
 
+def _sourced(factor: Expr, eta: Any, source: Any, *, alone: bool) -> Node:
+    """A cavity field and its source, in bold, with their factor in what the vector hears."""
+    both = formula(eta.whole(), "+", bold(source, source.indices[-1]))
+    return both if alone or factor == 1 else joined((tree(factor), in_brackets(both)), " ")
+
+
 @facts_of(
     "set_minimum", "regime_interior", "regime_touching", "regime_tip", "regimes", "regime_saturated", "vector_response",
     "set_multiplier", "touching_response",
@@ -229,11 +237,11 @@ def _sets(step: Step) -> Facts:
         out["hard"] = data["softness"] == 0 and data.get("cap", oo) == oo
     if "cap" in data:
         out["capped"] = data["cap"] != oo
-    if "source" in data:
-        source = data["source"]
-        out["sourced"] = f"{data['eta'].whole()} + {bold(CavityPrinter(), source, source.indices[-1])}"
+    if "sourced" in data:
+        rows = [_sourced(*row, alone=len(data["sourced"]) == 1) for row in data["sourced"]]
+        out["sourced"] = formula(*[part for row in rows for part in ("+", row)][1:])
     if step.rule == "regime_interior":
-        out["support"] = tex(data["g"].g)
+        out["support"] = data["g"].g
     if step.rule == "vector_response":
         out["size"] = data["g"].components.size
     return out
@@ -277,7 +285,7 @@ def proof_line(name: str, values: Facts) -> str:
 @facts_of("truncated_moments")
 def _truncated_moments(step: Step) -> Facts:
     variable = step.data.get("variable")
-    return {"z": "z" if variable is None else tex(variable)}
+    return {"z": "z" if variable is None else variable}
 
 
 @facts_of("messages")
@@ -287,7 +295,7 @@ def _messages(step: Step) -> Facts:
 
 @facts_of("spread")
 def _spread(step: Step) -> Facts:
-    def covariance(a: Any, b: Any, value: Any) -> Formula:
+    def covariance(a: Any, b: Any, value: Any) -> Row:
         (found,) = say(f"spread.{'square' if a == b else 'product'}", a=a, b=b, value=value)
         return found
 

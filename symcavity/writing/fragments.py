@@ -11,7 +11,9 @@ from sympy import sqrt
 from symcavity.model.kinds import Kind, N
 from symcavity.model.quantities import Family
 from symcavity.record.derivation import Step
-from symcavity.writing.printing import tex
+from symcavity.writing.nodes import Row, joined
+from symcavity.writing.printing import tree
+from symcavity.writing.reader import read
 
 Fragment = Any
 Fragments = list[Any]
@@ -59,16 +61,9 @@ class Prose:
     again: Fragments = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Formula:
-    """Inline mathematics that is given as TeX."""
-
-    tex: str
-
-
-def formula(*parts: Any) -> Formula:
+def formula(*parts: Any) -> Row:
     """Join objects, and TeX that is given as strings, to one inline formula."""
-    return Formula(" ".join(part if isinstance(part, str) else tex(part) for part in parts))
+    return joined((read(part) if isinstance(part, str) else tree(part) for part in parts), " ")
 
 
 def listed(objects: Iterable[Any], conjunction: str = " and ") -> Fragments:

@@ -7,18 +7,12 @@ from html import escape
 from typing import Any
 
 from symcavity.record.derivation import Checked, Derivation, Verification
+from symcavity.writing.blocks import Block, Display, Group, Paragraph, Span, Wording
 from symcavity.writing.fragments import Cite, Emphasis
 from symcavity.writing.latex import label
-from symcavity.writing.layout import (
-    Block,
-    Display,
-    Group,
-    Paragraph,
-    Span,
-    layout,
-)
-from symcavity.writing.markup import Row
+from symcavity.writing.layout import layout
 from symcavity.writing.mathml import displayed, element
+from symcavity.writing.nodes import Row
 from symcavity.writing.printing import tree
 from symcavity.writing.rows import aligned_lines, fragment_tree
 
@@ -211,23 +205,13 @@ def _cell(meaning: Any) -> str:
     return escape(meaning) if isinstance(meaning, str) else displayed(tree(meaning))
 
 
-def _fragment(fragment: Any) -> str:
-    if isinstance(fragment, str):
-        return escape(fragment)
-    if isinstance(fragment, Cite):
-        return f'<a href="#ref-{fragment.number}">[{fragment.number}]</a>' if fragment.number else escape(fragment.work)
-    if isinstance(fragment, Emphasis):
-        return f"<em>{escape(fragment.words)}</em>"
-    if isinstance(fragment, Span):
-        parts = []
-        for (first, a), (last, b) in fragment.ranges:
-            parts.append(_link(first, a) + ("–" + _link(last, b) if b > a else ""))
-        return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return element(fragment_tree(fragment, inline=True))
-
-
-def _link(key: str, number: int) -> str:
-    return f'<a href="#{escape(label(key))}">({number})</a>'
+_fragment = Wording(
+    escape,
+    "<em>{}</em>".format,
+    '<a href="#ref-{0}">[{0}]</a>'.format,
+    lambda key, number: f'<a href="#{escape(label(key))}">({number})</a>',
+    lambda fragment: element(fragment_tree(fragment, inline=True)),
+)
 
 
 def _block(block: Block) -> str:

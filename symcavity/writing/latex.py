@@ -7,20 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from symcavity.record.derivation import Derivation, Step
-from symcavity.writing.fragments import Cite, Emphasis, Formula
-from symcavity.writing.layout import (
-    Block,
-    Display,
-    Document,
-    Group,
-    Paragraph,
-    Span,
-    layout,
-    single,
-)
+from symcavity.writing.blocks import Block, Display, Document, Group, Paragraph, Span, Wording
+from symcavity.writing.fragments import Cite, Emphasis
+from symcavity.writing.layout import layout, single
 from symcavity.writing.lines import width
-from symcavity.writing.markup import Row, to_tex
-from symcavity.writing.printing import escape_tex, tex
+from symcavity.writing.nodes import Row, escape_tex, to_tex
+from symcavity.writing.printing import tex
 from symcavity.writing.rows import Line, aligned_lines, fragment_tree
 
 LINE_WIDTH = 64.0
@@ -121,32 +113,13 @@ def words(sentence: str) -> str:
 
 
 def _math(obj: Any) -> str:
-    return f"${obj.tex if isinstance(obj, Formula) else to_tex(fragment_tree(obj, inline=True))}$"
+    return f"${to_tex(fragment_tree(obj, inline=True), close=isinstance(obj, Row))}$"
 
 
 def _cell(meaning: Any) -> str:
     if isinstance(meaning, list | tuple):
         return _inline(meaning)
     return words(meaning) if isinstance(meaning, str) else f"$\\displaystyle {tex(meaning)}$"
-
-
-def _fragment(fragment: Any) -> str:
-    if isinstance(fragment, str):
-        return words(fragment)
-    if isinstance(fragment, Cite):
-        return f"\\cite{{ref{fragment.number}}}" if fragment.number else words(fragment.work)
-    if isinstance(fragment, Emphasis):
-        return f"\\emph{{{words(fragment.words)}}}"
-    if isinstance(fragment, Span):
-        ranges = []
-        for (first, a), (last, b) in fragment.ranges:
-            ranges.append(f"\\eqref{{{label(first)}}}" + (f"--\\eqref{{{label(last)}}}" if b > a else ""))
-        return _enumerated(ranges)
-    return _math(fragment)
-
-
-def _enumerated(entries: list[str]) -> str:
-    return entries[0] if len(entries) == 1 else f"{', '.join(entries[:-1])} and {entries[-1]}"
 
 
 def _inline(fragments: Any) -> str:
@@ -165,6 +138,11 @@ def _inline(fragments: Any) -> str:
 def label(key: str) -> str:
     """Return a key as a TeX label."""
     return "eq:" + re.sub(r"[^A-Za-z0-9.:+-]", "-", key)
+
+
+_fragment = Wording(
+    words, "\\emph{{{}}}".format, "\\cite{{ref{}}}".format, lambda key, _: f"\\eqref{{{label(key)}}}", _math, "--"
+)
 
 
 def _continued(steps: Iterable[list[Block]]) -> list[list[Block]]:

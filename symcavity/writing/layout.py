@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -16,102 +16,17 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import AtStep
 from symcavity.writing.abbreviate import shorten
-from symcavity.writing.components import Alike
+from symcavity.writing.blocks import Block, Display, Document, Group, Paragraph, Section, Span, StepBlocks
+from symcavity.writing.display_form import as_shown
 from symcavity.writing.facts import assumption, relations
-from symcavity.writing.fragments import Cite, Formula, Fragments, Given, Show, listed, plural, states_of
+from symcavity.writing.fragments import Cite, Fragments, Given, Show, formula, listed, plural, states_of
 from symcavity.writing.lines import lines, width
-from symcavity.writing.markup import Node, Row, to_tex
+from symcavity.writing.nodes import Node, Row, to_tex
 from symcavity.writing.notation import meanings
 from symcavity.writing.prose import prose
-from symcavity.writing.rows import PAGE, abreast, chains_of, fits, in_lines, row_of
-from symcavity.writing.shown import as_shown
+from symcavity.writing.rows import PAGE, chains_of, fits, in_lines, row_of
 from symcavity.writing.words import say
-
-
-@dataclass(frozen=True)
-class Group:
-    """What shares one number: an object, a chain of right-hand sides of one left-hand side, or one line."""
-
-    rows: tuple[Any, ...]
-    label: str = ""
-    number: int | None = None
-    abreast: bool = False
-
-    @property
-    def written(self) -> tuple[Any, ...]:
-        """What is broken into lines."""
-        return (abreast(self.rows),) if self.abreast else self.rows
-
-
-@dataclass(frozen=True)
-class Display:
-    """Displayed mathematics; ``end`` is the punctuation after it."""
-
-    groups: tuple[Group, ...]
-    end: str = "."
-
-
-@dataclass(frozen=True)
-class Paragraph:
-    """Running text; ``why`` marks the reason that a rule applies, ``goes_on`` what belongs to the display before it.
-
-    ``known`` marks a reason that was given in the same words before.
-    """
-
-    fragments: tuple[Any, ...]
-    why: bool = False
-    goes_on: bool = False
-    known: bool = False
-
-
-@dataclass(frozen=True)
-class Span:
-    """References to equations: pairs of the first and the last (label, number)."""
-
-    ranges: tuple[tuple[tuple[str, int], tuple[str, int]], ...]
-
-    @property
-    def several(self) -> bool:
-        """Whether more than one equation is meant."""
-        return len(self.ranges) > 1 or any(first != last for first, last in self.ranges)
-
-
-Block = Display | Paragraph
-
-
-@dataclass(frozen=True)
-class StepBlocks:
-    """The blocks of one step."""
-
-    step: Step
-    blocks: tuple[Block, ...]
-
-
-@dataclass(frozen=True)
-class Section:
-    """A titled part of the document."""
-
-    title: str
-    steps: tuple[StepBlocks, ...]
-
-
-@dataclass(frozen=True)
-class Document:
-    """A derivation ready to be written."""
-
-    title: str
-    opening: tuple[Any, ...]
-    sections: tuple[Section, ...]
-    results: tuple[Block, ...]
-    parameters: tuple[tuple[Any, Any], ...]
-    assumptions: tuple[tuple[Any, ...], ...]
-    works: tuple[str, ...] = ()
-
-    @property
-    def results_title(self) -> str:
-        """The title of the closing list of equations, which no other section has."""
-        return "Summary of the results" if any(s.title == "Results" for s in self.sections) else "Results"
-
+from symcavity.writing.write_once import Alike
 
 _MANY = 8  # equations of one step, of which short ones are not given again either
 _SHORT = 2  # lines of an equation that is given again for one step of an iteration
@@ -388,7 +303,7 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
         words: Fragments = ["Likewise "] if isinstance(blocks[-1:] and blocks[-1], Display) else []
         words += [*listed(claim.lhs for claim in some), plural(len(some), " is", " are")]
         words += [" given by ", *_cite(span), ", with all that stands on the right at step "] if span else []
-        blocks.append(Paragraph((*words, Formula("t + 1" if shift else "t"), ". "), goes_on=True))
+        blocks.append(Paragraph((*words, formula("t + 1" if shift else "t"), ". "), goes_on=True))
     _stand_in(step, numbers)
     here = meanings(step.claims, numbers.notation)
     if defined := [*numbers.definitions([*old, *new]), *numbers.fields(step)]:

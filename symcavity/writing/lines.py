@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from symcavity.writing.markup import (
+from symcavity.writing.nodes import (
     SPACES,
     Accent,
     Atom,
@@ -41,7 +41,7 @@ def _measured(node: Node) -> float:
         case Row():
             return sum(width(item) for item in node.items)
         case Frac():
-            return (0.75 if node.small else 1.0) * max(width(node.top), width(node.bottom)) + 0.4
+            return max(width(node.top), width(node.bottom)) + 0.4
         case Root():
             return width(node.body) + 1.6
         case Script():

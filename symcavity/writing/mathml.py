@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from symcavity.writing.markup import (
+from symcavity.writing.nodes import (
     ACCENTS,
     SPACES,
     Accent,
@@ -33,8 +33,7 @@ def to_mathml(node: Node) -> str:
         case Row():
             return _row_mathml(node)
         case Frac():
-            body = f"<mfrac>{to_mathml(_boxed(node.top))}{to_mathml(_boxed(node.bottom))}</mfrac>"
-            return f'<mstyle displaystyle="false">{body}</mstyle>' if node.small else body
+            return f"<mfrac>{to_mathml(_boxed(node.top))}{to_mathml(_boxed(node.bottom))}</mfrac>"
         case Root():
             body = to_mathml(_boxed(node.body))
             return (

@@ -1,14 +1,11 @@
-"""The printer of mathematics, in the notation of the source: TeX, and Unicode text and MathML after it."""
+"""The printer of mathematics, in the notation of the source: it builds trees, from which all formats are written."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 
-from sympy import Abs, Add, Basic, Expr, Function, Integer, Integral, Mul, Piecewise, Pow, Rational, S, Sum, Symbol
-from sympy.printing.latex import LatexPrinter
+from sympy import Add, Basic, Expr, Function, Integer, Integral, Mul, Piecewise, Pow, Rational, S, Sum
 from sympy.printing.precedence import PRECEDENCE, precedence_traditional
 
 from symcavity.algebra.flow import integrand
@@ -16,14 +13,30 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.memory import Memory
-from symcavity.model.averages import Average, condition_of
+from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import Complementary, Family
-from symcavity.record.symbols import ResponseElement
-from symcavity.sites.sets.averages import REGIME
+from symcavity.model.quantities import Family
+from symcavity.record.symbols import AtStep, ResponseElement
+from symcavity.writing.conditions import ONE, ConditionPrinter
 from symcavity.writing.lines import width
-from symcavity.writing.markup import NAMES, Frac, MarkupError, Row, Script, has_fraction, parse
 from symcavity.writing.mathml import element
+from symcavity.writing.nodes import (
+    Atom,
+    Frac,
+    MarkupError,
+    Node,
+    Root,
+    Row,
+    Script,
+    atom,
+    beside,
+    has_fraction,
+    in_brackets,
+    joined,
+    scripted,
+    to_tex,
+    words,
+)
 from symcavity.writing.ordering import (
     factor_key,
     gather_roots,
@@ -33,98 +46,89 @@ from symcavity.writing.ordering import (
     plain_sum,
     term_key,
 )
+from symcavity.writing.reader import read
 from symcavity.writing.unicode import to_text
 
 _DATUM_INDICES = frozenset(["mu", "nu", "rho", "sigma", "tau", "xi", "chi"])
 _LONG = 24.0
 _SHORT = 1.6 * _LONG  # a fraction within another takes a slash up to here
 
-_REGIMES = ("inside", "touching", "on a face", "at the tip", "at the bound")  # of a projection, by their numbers
-
 _PRINTED = Memory(20000)
 """What was printed, for all writers and all formats: by the expression, and where it stood."""
 
 
-class CavityPrinter(LatexPrinter):
-    """LaTeX in the paper's notation: upper datum indices, lower feature indices, ``[x]_+``, averages."""
+class CavityPrinter(ConditionPrinter):
+    """Formulas in the paper's notation: upper datum indices, lower feature indices, ``[x]_+``, averages."""
 
-    def __init__(self, settings: dict[str, Any] | None = None, inline: bool = False) -> None:
-        super().__init__({"mul_symbol": None, "fold_short_frac": False, "inv_trig_style": "full"} | (settings or {}))
+    def __init__(self, inline: bool = False) -> None:
+        super().__init__()
         self._inline, self._nested = int(inline), 0
-        self._printed = {} if settings else _PRINTED
 
-    def _print_Symbol(self, expr: Symbol, style: str = "plain") -> str:
-        found = re.sub(r"_\{([A-Za-z]{2,})\}", r"_{\\mathrm{\1}}", super()._print_Symbol(expr, style))
-        found = re.sub(r"^[A-Za-z]{2,}", r"\\mathrm{\g<0>}", found)  # a name, and no product of its letters
-        return found if _is_formula(expr.name, found) else f"\\text{{{escape_tex(expr.name)}}}"
-
-    def _print(self, expr: Any, **kwargs: Any) -> str:
+    def row(self, expr: Any, **power: str) -> Row:
         """Print; in the argument of a function, and in a derivative, short fractions take a slash."""
-        key = (expr, self._inline > 0, self._nested > 0) if isinstance(expr, Basic) and not kwargs else None
-        if (known := self._printed.get(key)) is not None:
+        key = (expr, self._inline > 0, self._nested > 0) if isinstance(expr, Basic) and not power else None
+        if (known := _PRINTED.get(key)) is not None:
             return known
         within = isinstance(expr, Function | ResponseElement) and not isinstance(expr, Piecewise)
         self._nested += within
         try:
-            out: str = super()._print(expr, **kwargs)
+            out = super().row(expr, **power)
         finally:
             self._nested -= within
         if key is not None:
-            self._printed[key] = out
+            _PRINTED[key] = out
         return out
+
+    def _print_AtStep(self, expr: AtStep, exp: str | None = None) -> Row:
+        body, step = self.row(expr.args[0]), read(f"t{expr.shift:+d}" if expr.shift else "t")
+        for place, item in reversed([*enumerate(body.items)]):
+            if isinstance(item, Script) and item.sup is not None:  # beside the upper index
+                dated = Script(item.base, item.sub, beside(item.sup, ",", step))
+                body = Row((*body.items[:place], dated, *body.items[place + 1 :]), body.spaced)
+                break
+        else:
+            body = scripted(body, sup=step)
+        return self._power(in_brackets(body), exp) if exp else body
 
     # -- powers, products, sums -----------------------------------------------------------------
 
-    def _helper_print_standard_power(self, expr: Pow, template: str) -> str:
-        exponent = self._in_script(expr.exp)
-        return template % (self._power_base(expr.base), exponent)
+    def _power_base(self, base: Expr) -> Row:
+        body = self.row(base)
+        low = not base.is_Symbol and precedence_traditional(base) < PRECEDENCE["Atom"]
+        last = body.items[-1] if body.items else None
+        crowded = len(body.items) != 1 or isinstance(last, Frac) or (isinstance(last, Script) and last.sup is not None)
+        return beside(in_brackets(body)) if low or crowded else body
 
-    def _power_base(self, base: Expr) -> str:
-        body = self._print(base)
-        if not base.is_Symbol and precedence_traditional(base) < PRECEDENCE["Atom"]:
-            return self._bracket(body)
-        items = _tree(body).items
-        crowded = (
-            len(items) != 1
-            or isinstance(items[0], Frac)
-            or (isinstance(items[0], Script) and items[0].sup is not None)
-        )
-        return self._bracket(body) if crowded else body
-
-    @staticmethod
-    def _bracket(body: str) -> str:
-        return f"\\left({body}\\right)"
-
-    def _in_script(self, expr: Any) -> str:
+    def _in_script(self, expr: Any) -> Row:
         self._inline += 1
         try:
-            return self._print(expr)
+            return self.row(expr)
         finally:
             self._inline -= 1
 
-    def _print_Pow(self, expr: Pow) -> str:
-        base, power = expr.as_base_exp() if isinstance(expr, Pow) else (expr, S.One)
-        base, power = expr.args if isinstance(expr, Pow) else (base, power)
+    def _print_Pow(self, expr: Pow) -> Row:
+        base, power = expr.args
         if power.is_Integer and power.is_even and is_turned(base):
             base = -base
             expr = Pow(base, power, evaluate=False)
         if power is S.Half:
-            return f"\\sqrt{{{self._print(base)}}}"
+            return beside(Root(self.row(base)))
         if power.is_Rational and power.is_negative:
             return self._product((expr,))
         if power.is_Rational and power.q != 1:
-            return f"{self._power_base(base)}^{{{power.p}/{power.q}}}"
+            return scripted(self._power_base(base), sup=read(f"{power.p}/{power.q}"))
+        exponent = self._in_script(power)
         if base.is_Function:
             try:
-                return self._print(base, exp=self._in_script(power))
-            except TypeError:  # a function that does not take its power inside
+                return self.row(base, exp=self._marked(exponent))
+            except (TypeError, MarkupError):  # a function that does not take its power inside
                 pass
-        return self._helper_print_standard_power(expr, "%s^{%s}")
+        return scripted(self._power_base(base), sup=exponent)
 
-    def _print_Mul(self, expr: Mul) -> str:
+    def _print_Mul(self, expr: Mul) -> Row:
         return self._product(expr.args)
 
-    def _product(self, factors: Iterable[Expr]) -> str:
+    def _product(self, factors: Iterable[Expr]) -> Row:
         number, above, below = S.One, [], []
         factors = tuple(factors)
         divided = any(factor.as_base_exp()[1].is_negative for factor in factors)
@@ -143,12 +147,10 @@ class CavityPrinter(LatexPrinter):
                 )
             else:
                 above.append(factor)
-        sign = ""
-        if number.is_negative:
-            sign, number = "- ", -number
-        return sign + self._quotient(above, below, number)
+        quotient = self._quotient(above, below, abs(number))
+        return beside("-", " ", quotient) if number.is_negative else quotient
 
-    def _quotient(self, above: list[Expr], below: list[Expr], number: Rational) -> str:
+    def _quotient(self, above: list[Expr], below: list[Expr], number: Rational) -> Row:
         number, above, below = gather_roots(number, above, below)
         above, below = sorted(above, key=factor_key), sorted(below, key=factor_key)
         tops: list[Expr] = [Integer(number.p)] if number.p != 1 else []
@@ -158,7 +160,7 @@ class CavityPrinter(LatexPrinter):
             return self._factors(tops + above)
         behind = [factor for factor in above if self._stands_behind(factor)]
         if len(above) == 1 and isinstance(above[0], Add) and not tops and behind:
-            behind = behind if width(_tree(self._print(above[0]))) > 2 * _LONG else []
+            behind = behind if width(self.row(above[0])) > 2 * _LONG else []
         ahead = tops + [factor for factor in above if factor not in behind]
         self._nested += 1
         top = self._factors(ahead, alone=True)
@@ -168,13 +170,12 @@ class CavityPrinter(LatexPrinter):
             top = self._factors(ahead, alone=True)
         bottom = self._factors(bottoms, alone=True)
         self._nested -= 1
-        if self._inline or (self._nested and width(_tree(f"{top} {bottom}")) < _SHORT):
-            top = self._bracket(top) if len(ahead) == 1 and isinstance(ahead[0], Add) else top
+        out: Node = Frac(top, bottom)
+        if self._inline or (self._nested and width(top) + width(bottom) < _SHORT):
             heavy = len(bottoms) > 1 or isinstance(bottoms[0], Add | Mul)
-            out = f"{top} / {self._bracket(bottom) if heavy else bottom}"
-        else:
-            out = f"\\frac{{{top}}}{{{bottom}}}"
-        return f"{out} {self._factors(behind)}" if behind else out
+            total = len(ahead) == 1 and isinstance(ahead[0], Add)
+            out = beside(*(in_brackets(top) if total else top, " ", "/", " ", in_brackets(bottom) if heavy else bottom))
+        return beside(out, " ", self._factors(behind)) if behind else beside(out)
 
     def _stands_behind(self, factor: Expr) -> bool:
         core = factor.base if isinstance(factor, Pow) else factor
@@ -182,7 +183,7 @@ class CavityPrinter(LatexPrinter):
         if name in ("Sum", "Integral", "Piecewise", "Product"):
             return True
         if isinstance(core, Add | Average) or name in ("GaussianAverage", "DisorderAverage"):
-            return width(_tree(self._print(factor))) > _LONG
+            return width(self.row(factor)) > _LONG
         return False
 
     def _is_tall(self, factor: Expr) -> bool:
@@ -190,37 +191,33 @@ class CavityPrinter(LatexPrinter):
         if self._inline:
             return False
         integral = type(factor) in (GaussianAverage, ImplicitAverage)
-        return integral or factor.has(Sum) or has_fraction(_tree(self._print(factor)))
+        return integral or factor.has(Sum) or has_fraction(self.row(factor))
 
-    def _factors(self, factors: list[Expr], alone: bool = False) -> str:
+    def _factors(self, factors: list[Expr], alone: bool = False) -> Row:
         if not factors:
-            return "1"
+            return beside("1")
         if len(factors) == 1 and alone:
-            return self._print(factors[0])
-        out: list[str] = []
+            return self.row(factors[0])
+        out = before = Row(())
         for place, factor in enumerate(factors):
-            body = self._print(factor)
-            last = place == len(factors) - 1
-            open_ended = (
-                type(factor).__name__ in ("Sum", "Integral", "Product", "Limit", "Derivative") and not last
-            )
-            loose = isinstance(factor, Add) or getattr(factor, "is_Relational", False) or body.startswith("-")
-            if open_ended or loose or (isinstance(factor, Mul) and body.startswith("-")):
-                body = self._bracket(body)
-            if out and re.match(r"\d", body) and re.search(r"\d$", out[-1]):
-                out.append("\\cdot")
-            elif out and (_is_word(body) or _is_word(out[-1])):  # c noise is no word of six letters
-                out.append("\\,")
-            out.append(body)
-        return " ".join(out)
-
-    def _print_MatAdd(self, expr: Any) -> str:
-        out = ""
-        for body in sorted(map(self._print, expr.args), key=lambda body: (body.startswith("-"), len(body))):
-            out += f" - {body[1:].lstrip()}" if out and body.startswith("-") else f" + {body}" if out else body
+            body = self.row(factor)
+            open_ended = type(factor).__name__ in ("Sum", "Integral", "Product", "Limit", "Derivative")
+            loose = isinstance(factor, Add) or getattr(factor, "is_Relational", False) or _is_subtracted(body)
+            if loose or (open_ended and place < len(factors) - 1):
+                body = beside(in_brackets(body))
+            between: tuple[str, ...] = ()
+            if _first(body).kind == "num" and _ends_with_number(before):
+                between = (" ", "\\cdot")
+            elif place and (_is_word(body) or _is_word(before)):  # c noise is no word of six letters
+                between = (" ", "\\,")
+            out, before = beside(out, *between, *(" " * bool(place)), body), body
         return out
 
-    def _print_Add(self, expr: Add, order: Any = None) -> str:
+    def _print_MatAdd(self, expr: Any) -> Row:
+        rows = map(self.row, expr.args)
+        return self._total(sorted(rows, key=lambda row: (_is_subtracted(row), len(to_tex(row, close=True)))))
+
+    def _print_Add(self, expr: Add, order: Any = None) -> Row:
         light = light_terms(expr)
         terms = [plain_sum(t) for t in self._as_ordered_terms(expr, order=order)]
         terms.sort(key=lambda t: (term_key(t), t not in light))
@@ -229,16 +226,24 @@ class CavityPrinter(LatexPrinter):
             ahead = [t for t in terms if not is_negative(t) and term_key(t) <= last]
             for lead in sorted(ahead, key=lambda t: not t.is_number)[:1]:
                 terms.insert(0, terms.pop(terms.index(lead)))
-        out = ""
+        rows = []
         for term in terms:
             outside = isinstance(term, Sum) and is_negative(term)
-            body = f"-{self._print(Sum(-term.function, *term.limits))}" if outside else self._print(term)
-            if self._needs_add_brackets(term) or isinstance(term, Add):
-                body = self._bracket(body)
-            if out:
-                out += f" - {body[1:].lstrip()}" if body.startswith("-") else f" + {body}"
+            row = beside("-", self.row(Sum(-term.function, *term.limits))) if outside else self.row(term)
+            loose = self._needs_add_brackets(term) or isinstance(term, Add)
+            rows.append(beside(in_brackets(row)) if loose else row)
+        return self._total(rows)
+
+    @staticmethod
+    def _total(rows: Iterable[Row]) -> Row:
+        out: Row = Row(())
+        for row in rows:
+            if not out.items:
+                out = row
+            elif _is_subtracted(row):
+                out = beside(out, " ", "-", " ", Row(row.items[1:], row.spaced[1:]))
             else:
-                out = body
+                out = beside(out, " ", "+", " ", row)
         return out
 
     # -- sums and integrals ---------------------------------------------------------------------
@@ -246,7 +251,7 @@ class CavityPrinter(LatexPrinter):
     def _print_Integral(self, expr: Any) -> str:
         return super()._print_Integral(expr).replace("\\limits", "")
 
-    def _print_Sum(self, expr: Any) -> str:
+    def _print_Sum(self, expr: Any) -> Row:
         limits: list[Any] = []
         body = expr
         integrals: list[Any] = []
@@ -262,118 +267,58 @@ class CavityPrinter(LatexPrinter):
             bounds = tuple(entry[1:])
             free = set().union(*(b.free_symbols for b in bounds)) & {e[0] for e in limits}
             groups.setdefault((*bounds, entry[0]) if free else bounds, []).append(entry[0])
-        out = "".join(f"\\sum_{{{self._print(k)} \\ne {self._print(other)}}} " for k, other in apart.items())
+        signs = [scripted(atom("\\sum"), beside(self.row(k), " ", "\\ne", " ", self.row(z))) for k, z in apart.items()]
         for bounds, dummies in groups.items():
-            names = ",".join(self._print(d) for d in sorted(dummies, key=str))
-            low, high = (self._print(b) for b in bounds[:2]) if len(bounds) >= 2 else ("", "")
-            out += f"\\sum_{{{names}={low}}}^{{{high}}} " if low else f"\\sum_{{{names}}} "
+            names = joined((self.row(d) for d in sorted(dummies, key=str)), ",")
+            low, high = map(self.row, bounds[:2]) if len(bounds) >= 2 else (None, None)
+            signs.append(scripted(atom("\\sum"), beside(names, "=", low) if low else names, high))
+        ahead = joined(signs, " ")
         if integrals:
-            return out + self._print(Integral(body, *integrals))
-        inner = self._print(body)
-        return out + (self._bracket(inner) if isinstance(body, Add) or inner.startswith("-") else inner)
+            return beside(ahead, " ", self.row(Integral(body, *integrals)))
+        inner = self.row(body)
+        loose = isinstance(body, Add) or _is_subtracted(inner)
+        return beside(ahead, " ", in_brackets(inner) if loose else inner)
 
     # -- functions ------------------------------------------------------------------------------
 
-    def _print_Identity(self, _expr: Any) -> str:
-        return "\\mathbf{1}"
+    def _print_Identity(self, _expr: Any) -> Row:
+        return beside(ONE)
 
-    def _print_Max(self, expr: Any, exp: str | None = None) -> str:
+    def _print_Max(self, expr: Any, exp: str | None = None) -> Row:
         rest = [arg for arg in expr.args if arg != 0]
-        power = f"^{{{exp}}}" if exp else ""
         if len(rest) == 1 and len(expr.args) == 2:
-            return f"\\left[{self._print(rest[0])}\\right]_{{+}}{power}"
-        return f"\\max{power}\\left({', '.join(self._print(arg) for arg in expr.args)}\\right)"
+            return self._power(scripted(in_brackets(self.row(rest[0]), "[", "]"), beside("+")), exp)
+        return self._applied("\\max", expr.args, exp)
 
-    def _print_Min(self, expr: Any, exp: str | None = None) -> str:
-        power = f"^{{{exp}}}" if exp else ""
-        return f"\\min{power}\\left({', '.join(self._print(arg) for arg in expr.args)}\\right)"
+    def _print_Min(self, expr: Any, exp: str | None = None) -> Row:
+        return self._applied("\\min", expr.args, exp)
 
-    def _print_Abs(self, expr: Any, exp: str | None = None) -> str:
-        power = f"^{{{exp}}}" if exp else ""
-        body = self._print(expr.args[0])
-        if body.startswith("-") or is_turned(expr.args[0]):  # one of both signs reads better
-            body = self._print(-expr.args[0])
-        return f"\\left|{body}\\right|{power}"
+    def _print_Heaviside(self, expr: Any, exp: str | None = None) -> Row:
+        return self._applied("\\Theta", expr.args[:1], exp)
 
-    def _print_Heaviside(self, expr: Any, exp: str | None = None) -> str:
-        power = f"^{{{exp}}}" if exp else ""
-        return f"\\Theta{power}\\left({self._print(expr.args[0])}\\right)"
+    def _applied(self, name: str, args: Iterable[Expr], exp: str | None) -> Row:
+        return beside(self._power(atom(name), exp), in_brackets(joined(map(self.row, args), ",", " ")))
 
-    def _print_ExpBase(self, expr: Any, exp: str | None = None) -> str:
+    def _print_Abs(self, expr: Any, exp: str | None = None) -> Row:
+        body = self.row(expr.args[0])
+        if _is_subtracted(body) or is_turned(expr.args[0]):  # one of both signs reads better
+            body = self.row(-expr.args[0])
+        return self._power(in_brackets(body, "|", "|"), exp)
+
+    def _print_ExpBase(self, expr: Any, exp: str | None = None) -> Row:
         body = self._in_script(expr.args[0])
-        if width(_tree(body)) > _LONG:
-            power = f"^{{{exp}}}" if exp else ""
-            return f"\\exp{power}\\left({self._print(expr.args[0])}\\right)"
-        out = f"e^{{{body}}}"
-        return f"{self._bracket(out)}^{{{exp}}}" if exp else out
+        if width(body) > _LONG:
+            return self._applied("\\exp", expr.args, exp)
+        out = scripted(atom("e"), sup=body)
+        return self._power(in_brackets(out), exp) if exp else out
 
-    def _print_KroneckerDelta(self, expr: Any, exp: str | None = None) -> str:
-        upper = any(
-            getattr(index, "name", "").rstrip("0123456789'_") in _DATUM_INDICES for index in expr.args
-        )
+    def _print_KroneckerDelta(self, expr: Any, exp: str | None = None) -> Row:
+        upper = any(getattr(index, "name", "").rstrip("0123456789'_") in _DATUM_INDICES for index in expr.args)
         indices = sorted(expr.args, key=lambda index: bool(index.is_number))  # a label, then the value that it may have
-        between = " " if all(index.is_Symbol for index in indices) else ", "
-        marks = between.join(self._print(index) for index in indices)
-        out = f"\\delta{'^' if upper else '_'}{{{marks}}}"
-        return f"{self._bracket(out)}^{{{exp}}}" if exp else out
-
-    def _print_Piecewise(self, expr: Any) -> str:
-        if (test := condition_of(expr)) is not None:
-            return f"\\mathbf{{1}}\\left[{self._print(test)}\\right]"
-        rows: list[str] = []
-        for value, condition in expr.args:
-            if value is S.NaN and condition == True and rows:  # noqa: E712 - the cases before are all there are
-                continue
-            words = "\\text{otherwise}" if condition == True else f"\\text{{if }} {self._print(condition)}"  # noqa: E712
-            rows.append(f"{self._print(value)}, & {words}")
-        return "\\begin{cases} " + " \\\\ ".join(rows) + " \\end{cases}"
-
-    # -- relations and words --------------------------------------------------------------------
-
-    def _print_Relational(self, expr: Any) -> str:
-        signs = {"==": "=", ">": ">", "<": "<", ">=": "\\ge", "<=": "\\le", "!=": "\\ne"}
-        if expr.lhs == REGIME:
-            return f"\\text{{{'' if expr.rel_op == '==' else 'not '}{_REGIMES[int(expr.rhs)]}}}"
-        if expr.rhs == 0 and not isinstance(expr.lhs, Add) and is_negative(expr.lhs):
-            expr = expr.reversedsign
-        if isinstance(expr.rhs, Abs) and not isinstance(expr.lhs, Abs):
-            expr = expr.reversed
-        return f"{self._print(expr.lhs)} {signs[expr.rel_op]} {self._print(expr.rhs)}"
-
-    def _print_And(self, expr: Any) -> str:
-        between = _interval(expr)
-        if between is not None:
-            (low, first), middle, (last, high) = between
-            return f"{self._print(low)} {first} {self._print(middle)} {last} {self._print(high)}"
-        parts = sorted(expr.args, key=str)
-        return " \\text{ and } ".join(self._print(part) for part in parts)
-
-    def _print_Or(self, expr: Any) -> str:
-        parts = sorted(expr.args, key=str)
-        return " \\text{ or } ".join(self._print(part) for part in parts)
-
-    def _print_BooleanTrue(self, _expr: Any) -> str:
-        return "\\text{always}"
-
-    def _print_BooleanFalse(self, _expr: Any) -> str:
-        return "\\text{never}"
-
-    def _print_Complementary(self, expr: Complementary) -> str:
-        p, q = (self._print(part) for part in expr.pair)
-        return f"0 \\le {p} \\perp {q} \\ge 0"
-
-    def _print_str(self, expr: str) -> str:
-        return f"\\text{{{escape_tex(expr)}}}"
-
-    def _print_Float(self, expr: Any) -> str:
-        return super()._print_Float(expr.round(6) if 1e-3 < abs(expr) < 1e6 else expr)
-
-    def _print_Basic(self, expr: Any) -> str:
-        return self.emptyPrinter(expr)
-
-    def emptyPrinter(self, expr: Any) -> str:
-        """Print what nobody knows how to print by its own string."""
-        return f"\\mathtt{{{escape_tex(str(expr))}}}"
+        between = () if all(index.is_Symbol for index in indices) else (",",)
+        marks = joined(map(self.row, indices), *between, " ")
+        out = scripted(atom("\\delta"), *((None, marks) if upper else (marks, None)))
+        return self._power(in_brackets(out), exp) if exp else out
 
 
 def _without_unequal(body: Expr, bound: set[Any]) -> tuple[Expr, dict[Any, Any]]:
@@ -383,53 +328,34 @@ def _without_unequal(body: Expr, bound: set[Any]) -> tuple[Expr, dict[Any, Any]]
     return (Mul(*kept), apart) if apart else (body, {})
 
 
-_ESCAPES = {
-    "\\": "\\textbackslash ", "{": "\\{", "}": "\\}", "$": "\\$", "%": "\\%", "&": "\\&", "#": "\\#",
-    "_": "\\_", "^": "\\textasciicircum ", "~": "\\textasciitilde ",
-}  # fmt: skip
+def _first(row: Row) -> Atom:
+    """The leaf with which a formula begins."""
+    node: Node = row.items[0] if row.items else row
+    while isinstance(node, Script):
+        node = node.base
+    return node if isinstance(node, Atom) else Atom("", "", "")
 
 
-def escape_tex(words: str) -> str:
-    """Escape the characters that TeX reads as commands."""
-    return "".join(_ESCAPES.get(char, char) for char in words)
+def _ends_with_number(row: Row) -> bool:
+    """Whether a formula ends with a number."""
+    last = row.items[-1] if row.items else None
+    return isinstance(last, Atom) and last.kind == "num"
 
 
-def _is_word(source: str) -> bool:
-    """Whether a factor is a name of several letters."""
-    return source.startswith(("\\text{", "\\mathrm{"))
+def _is_subtracted(row: Row) -> bool:
+    """Whether a formula begins with a minus sign."""
+    return _first(row).tex == "-"
 
 
-def _is_formula(name: str, source: str) -> bool:
-    """Whether the name of a symbol, which a user may have written in TeX, is a name in TeX."""
-    if set(name) & set("%&#$~") or not set(re.findall(r"\\([A-Za-z]*)", name)) <= NAMES:
-        return False
-    try:
-        _tree(source)
-    except MarkupError:
-        return False
-    return name.count("{") == name.count("}")
+def _is_word(row: Row) -> bool:
+    """Whether a factor begins with a name of several letters."""
+    return _first(row).tex.startswith(("\\text{", "\\mathrm{"))
 
 
-@lru_cache(maxsize=4096)
-def _tree(source: str) -> Row:
-    return parse(source)
 
 
-def _interval(expr: Any) -> tuple[tuple[Any, str], Any, tuple[str, Any]] | None:
-    """Read two bounds of one quantity as an interval."""
-    if len(expr.args) != 2 or not all(
-        getattr(part, "rel_op", "") in ("<", "<=", ">", ">=") for part in expr.args
-    ):
-        return None
-    pairs = [(part.lts, part.gts, "<" if "=" not in part.rel_op else "\\le") for part in expr.args]
-    for (low, one, first), (two, high, last) in (pairs, pairs[::-1]):
-        if one == two and not one.is_number:
-            return (low, first), one, (last, high)
-    return None
-
-
-def tex(obj: Any, inline: bool = False) -> str:
-    """Return the LaTeX of an expression, an equation, a condition or a relation.
+def tree(obj: Any, inline: bool = False) -> Row:
+    """Return the formula of an expression, an equation, a condition or a relation as a tree.
 
     Parameters
     ----------
@@ -438,38 +364,26 @@ def tex(obj: Any, inline: bool = False) -> str:
     inline : bool
         Write fractions with a slash, for running text.
     """
-    if isinstance(obj, str):
-        return f"\\text{{{escape_tex(obj)}}}"
     printer = CavityPrinter(inline=inline)
+    if isinstance(obj, str):
+        return beside(words(obj))
     if isinstance(obj, Equation):
         both = (obj.lhs, obj.rhs)
         sides = [-Sum(-e.function, *e.limits) if isinstance(e, Sum) and is_negative(e) else e for e in both]
-        return " = ".join(map(printer.doprint, sides))
+        return joined(map(printer.row, sides), " ", "=", " ")
     if isinstance(obj, tuple | list):
-        return ",\\; ".join(tex(part, inline) for part in obj)
-    if isinstance(obj, int | float | Basic | Family):
-        return printer.doprint(obj)
-    if hasattr(obj, "_latex"):
-        return obj._latex(printer)  # noqa: SLF001 - SymPy's printing protocol
-    return printer.emptyPrinter(obj)
+        return joined((tree(part, inline) for part in obj), ",", "\\;", " ")
+    known = isinstance(obj, int | float | Basic | Family) or hasattr(obj, "_latex")
+    return printer.row(obj) if known else printer.emptyPrinter(obj)
 
 
-def tree(obj: Any, inline: bool = False) -> Row:
-    """Return the formula of an object as a tree; its plain string where its TeX cannot be read."""
-    try:
-        return _tree(tex(obj, inline))
-    except MarkupError:
-        return _tree(CavityPrinter().emptyPrinter(obj))
+def tex(obj: Any, inline: bool = False) -> str:
+    """Return the LaTeX of an expression, an equation, a condition or a relation; fractions with a slash if inline."""
+    return to_tex(tree(obj, inline), close=True)
 
 
 def text(obj: Any) -> str:
-    """Return one line of Unicode text for an expression, an equation, a condition or a relation.
-
-    Parameters
-    ----------
-    obj : object
-        Anything; what is not mathematics is printed as its string.
-    """
+    """Return one line of Unicode text for an expression, an equation, a condition or a relation."""
     return obj if isinstance(obj, str) else to_text(tree(obj))
 
 

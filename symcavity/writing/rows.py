@@ -14,9 +14,8 @@ from symcavity.model.equations import Equation
 from symcavity.model.quantities import Global
 from symcavity.record.symbols import AtStep, OrderParameter
 from symcavity.writing.abbreviate import repeats
-from symcavity.writing.fragments import Formula
 from symcavity.writing.lines import lines, relation_at, width
-from symcavity.writing.markup import Atom, Row, parse
+from symcavity.writing.nodes import Atom, Row, words
 from symcavity.writing.ordering import is_given, is_negative, speaks_of_sites
 from symcavity.writing.printing import tree
 
@@ -89,7 +88,7 @@ def row_of(obj: Any) -> Row:
     items: list[Any] = []
     for part in obj:
         if isinstance(part, str):
-            items.append(Atom("text", part, f"\\text{{{part}}}"))
+            items.append(words(part))
         else:
             items += fragment_tree(part).items
     return Row(tuple(items), (True,) * len(items))
@@ -169,6 +168,4 @@ def in_lines(chains: Iterable[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], b
 
 def fragment_tree(fragment: Any, inline: bool = False) -> Row:
     """Return the tree of a fragment that is mathematics."""
-    if isinstance(fragment, Row):
-        return fragment
-    return parse(fragment.tex) if isinstance(fragment, Formula) else tree(fragment, inline)
+    return fragment if isinstance(fragment, Row) else tree(fragment, inline)

@@ -8,17 +8,9 @@ import textwrap
 from typing import Any
 
 from symcavity.record.derivation import Checked, Derivation, Step, Verification
-from symcavity.writing.fragments import Cite, Emphasis
-from symcavity.writing.layout import (
-    Block,
-    Display,
-    Group,
-    Paragraph,
-    Span,
-    layout,
-    single,
-)
-from symcavity.writing.markup import Row
+from symcavity.writing.blocks import Block, Display, Group, Paragraph, Wording
+from symcavity.writing.layout import layout, single
+from symcavity.writing.nodes import Row
 from symcavity.writing.printing import text
 from symcavity.writing.rows import aligned_lines, fragment_tree
 from symcavity.writing.unicode import to_text
@@ -118,20 +110,12 @@ def inline(fragments: Any) -> str:
     return "".join(_fragment(fragment) for fragment in fragments)
 
 
-def _fragment(fragment: Any) -> str:
-    if isinstance(fragment, str):
-        return fragment
-    if isinstance(fragment, Cite):
-        return f"[{fragment.number}]" if fragment.number else fragment.work
-    if isinstance(fragment, Emphasis):
-        return fragment.words
-    if isinstance(fragment, Span):
-        parts = []
-        for (_, a), (_, b) in fragment.ranges:
-            parts.append(f"({a})" + (f"–({b})" if b > a else ""))
-        return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+def _formula(fragment: Any) -> str:
     said = to_text(fragment_tree(fragment))
     return said.replace(" ", _HARD) if len(said) < 40 else said
+
+
+_fragment = Wording(str, str, "[{}]".format, lambda _, number: f"({number})", _formula)
 
 
 def _wrapped(said: str, first: str = "", rest: str = "") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from symcavity.writing.markup import (
+from symcavity.writing.nodes import (
     ACCENTS,
     Accent,
     Atom,

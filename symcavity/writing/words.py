@@ -30,8 +30,10 @@ from importlib.resources import files
 from typing import Any
 
 from symcavity.model.kinds import Kind
-from symcavity.writing.fragments import Cite, Emphasis, Formula, Fragments, Given, Prose, Show, listed
-from symcavity.writing.printing import tex
+from symcavity.writing.fragments import Cite, Emphasis, Fragments, Given, Prose, Show, listed
+from symcavity.writing.nodes import Row
+from symcavity.writing.printing import tree
+from symcavity.writing.reader import mark, read
 
 PARTS = ("before", "again", "after")
 
@@ -181,12 +183,22 @@ def _filled(template: Iterable[Any], values: Mapping[str, Any]) -> Fragments:
             case "cite":
                 out.append(Cite("".join(map(str, templates()["works." + piece.name]["before"]))))
             case "math":
-                out.append(Formula(re.sub(r"@([A-Za-z]+)", lambda m: _tex(_value(m[1], values)), piece.name)))
+                out.append(_formula(piece.name, values))
     return out
 
 
-def _tex(value: Any) -> str:
-    return value if isinstance(value, str) else tex(value)
+def _formula(source: str, values: Mapping[str, Any]) -> Row:
+    """Mathematics of a sentence, in which ``@name`` stands for a value: LaTeX, or anything that is printed."""
+    given: list[Row] = []
+
+    def value(found: re.Match[str]) -> str:
+        value = _value(found[1], values)
+        if isinstance(value, str):
+            return value
+        given.append(value if isinstance(value, Row) else tree(value))
+        return mark(len(given) - 1)
+
+    return read(re.sub(r"@([A-Za-z]+)", value, source), given)
 
 
 def _spelled(value: Any) -> Fragments:

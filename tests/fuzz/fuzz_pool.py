@@ -11,6 +11,7 @@ from fuzz_grammar import generate
 from fuzz_judge import Checks, Finding, Outcome, judge
 
 RENEW = 300  # cases after which a process is replaced, so that none grows without end
+PATIENCE = 20  # seconds for each second of the processor that a case may use, on a machine that others use
 
 
 def checks_of(number: int, limit: float, simulate: bool) -> Checks:
@@ -25,7 +26,10 @@ def _work(pipe: Connection, seed: int, how: tuple[float, bool]) -> None:
 
 
 class _Worker:
-    """A process that judges one case at a time, and is killed where a case outlives its limit twice."""
+    """A process that judges one case at a time, and is killed where a case uses twice its time of the processor.
+
+    One that sleeps is killed in the end.
+    """
 
     def __init__(self, seed: int, how: tuple[float, bool], number: int) -> None:
         self.limit, self.done = how[0], 0
@@ -38,12 +42,13 @@ class _Worker:
         self.give(number)
 
     def give(self, number: int) -> None:
-        self.number, self.begin = number, time.monotonic()
+        self.number, self.begin, self.used = number, time.monotonic(), _used(self.process.pid)
         self.pipe.send(number)
 
     @property
     def stuck(self) -> bool:
-        return time.monotonic() - self.begin > 2 * self.limit + 30
+        most = 2 * self.limit + 30
+        return _used(self.process.pid) - self.used > most or time.monotonic() - self.begin > PATIENCE * most
 
     def stop(self) -> None:
         self.process.kill()
@@ -93,6 +98,14 @@ def outcomes(
             workers.remove(worker)
             if following is not None:
                 workers.append(_Worker(seed, how, following))
+
+
+def _used(pid: int | None) -> float:
+    """The seconds of the processor that a process has used: of its clock, as Linux numbers them; 0 of one that is gone."""
+    try:
+        return time.clock_gettime(~(pid or 0) << 3 | 2)
+    except OSError:
+        return 0.0
 
 
 def _ended(kind: str, where: str) -> Outcome:

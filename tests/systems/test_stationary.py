@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from mpmath import mp
+from scipy.interpolate import CubicSpline
+from scipy.linalg import eigh_tridiagonal
 from sympy import Derivative, Eq, Max, Rational, Sum, Symbol, erf, pi, sqrt, symbols, tanh
 
 from symcavity import (
@@ -111,3 +113,25 @@ def test_what_has_no_stationary_state_or_an_unsupported_one_says_so():
     steps = System([Eq(x[i, t + 1], Sum(J[i, j] * tanh(x[j, t]), (j, 1, N)))], initial=[Eq(x[i, 0], 0)])
     with pytest.raises(UnsupportedLaw, match="in steps"):
         steps.cavity().stationary({g: 1})
+
+
+def test_the_lyapunov_exponent_is_the_lowest_state_of_a_particle():
+    """Against a grid of differences in the lag itself; zero is the energy of the odd state, the rate of the path."""
+    rest = ERF.stationary({g: 2})
+    count, h = 600, 0.04
+    lags = np.linspace(0, count * h, 25)
+    C = CubicSpline(lags, rest[LAG](lags), bc_type=((1, 0.0), (2, 0.0)))((np.arange(count) + 0.5) * h)
+    slope = 4 / np.sqrt((1 + np.pi / 2 * rest.variance) ** 2 - (np.pi / 2 * C) ** 2)  # of the arcsine law
+    diagonal = 2 / h**2 + 1 - slope
+    diagonal[0] -= 1 / h**2
+    (energy,) = eigh_tridiagonal(diagonal, -np.ones(count - 1) / h**2, select="i", select_range=(0, 0))[0]
+    assert rest.lyapunov == pytest.approx(np.sqrt(1 - energy) - 1, rel=3e-3)
+    assert rest.lyapunov == pytest.approx(0.1230941793, rel=1e-8)
+
+
+def test_a_linear_network_forgets_at_the_edge_of_its_spectrum_and_noise_suppresses_chaos():
+    assert network(lambda u: u, xi[i, t]).stationary({g: "4/5", D: 1}).lyapunov == pytest.approx(-0.2, abs=1e-8)
+    assert ERF.stationary({g: "4/5"}).lyapunov == pytest.approx(-0.2)
+    driven = network(sigmoid, xi[i, t])
+    exponents = [driven.stationary({g: 2, D: size}).lyapunov for size in ("1/2", 2)]
+    assert 0.12 > exponents[0] > 0 > exponents[1]

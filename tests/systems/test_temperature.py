@@ -147,12 +147,12 @@ def test_what_is_refused():
         problem.gibbs(Symbol("T"))
     with pytest.raises(DeclarationError, match="do not fluctuate"):
         problem.cavity().observable(mean)
-    with pytest.raises(UnsupportedLaw, match="constraints"):
-        ConvexProblem(square, [h >= 1]).gibbs(beta)
+    with pytest.raises(UnsupportedLaw, match="equality"):
+        ConvexProblem(square, [Eq(h, 1)]).gibbs(beta)
     with pytest.raises(UnsupportedLaw, match="global"):
         ConvexProblem(Sum((1 - h - Global("b")) ** 2, (mu, 1, P)) + square).gibbs(beta)
     with pytest.raises(UnsupportedLaw, match="fluctuate"):
-        problem.gibbs(beta).simulate({alpha: 2, gamma: 1, beta: 1}, N=20)
+        problem.gibbs(beta).sweep({beta: [1, 2]}, N=20)
     with pytest.raises(DeclarationError, match="thermal average"):
         ConvexProblem(Sum((1 - h) ** 2, (mu, 1, P)) + Sum(expect(w[i]) ** 2, (i, 1, N)))
 

@@ -33,6 +33,6 @@ def test_couplings_that_are_counted_at_both_ends(monkeypatch):
 
 @pytest.mark.parametrize("factor", [0, -1, 2])
 def test_a_self_coupling_that_is_wrong(monkeypatch, factor):
-    honest = rules._feedback
-    monkeypatch.setattr(rules, "_feedback", lambda field, site: factor * honest(field, site))
+    honest = rules.feedback
+    monkeypatch.setattr(rules, "feedback", lambda field, site: factor * honest(field, site))
     assert not verdict("fluctuations.minima")

@@ -28,7 +28,7 @@ from symcavity import (
 from symcavity.cli import main
 from symcavity.derivations import gardner
 from symcavity.writing.exchange import schema
-from symcavity.writing.structure import Decoder, Encoder
+from symcavity.writing.plain_data import Decoder, Encoder
 
 x, w, gamma = Coupling("x"), Feature("w"), Symbol("gamma", positive=True)
 h = Sum(x[mu, i] * w[i], (i, 1, N))

@@ -31,8 +31,9 @@ from symcavity.model.equations import Equation
 from symcavity.model.kinds import N, P, alpha, i, mu
 from symcavity.model.quantities import Complementary
 from symcavity.writing.lines import lines, width
-from symcavity.writing.markup import MarkupError, parse, to_tex
+from symcavity.writing.nodes import MarkupError, to_tex
 from symcavity.writing.printing import mathml, tex, text, tree
+from symcavity.writing.reader import read
 from symcavity.writing.unicode import to_text
 
 _spec = importlib.util.spec_from_file_location("derivation_samples", Path(__file__).with_name("samples.py"))
@@ -146,17 +147,17 @@ def _random_expression(rng, depth):
 def test_random_expressions_never_double_a_script(seed):
     rng = random.Random(seed)  # noqa: S311 - not for secrets
     expr = _random_expression(rng, 3)
-    row = parse(tex(expr))  # a doubled script raises
-    assert parse(to_tex(row)) is not None
+    row = read(tex(expr))  # a doubled script raises
+    assert read(to_tex(row)) is not None
     assert to_text(row)
     ET.fromstring(mathml(expr))  # noqa: S314 - our own output
-    assert parse(tex(Eq(expr, s.L, evaluate=False)))
+    assert read(tex(Eq(expr, s.L, evaluate=False)))
 
 
 def test_the_reader_refuses_what_is_wrong():
     for wrong in ("x^{2}^{3}", "{x", r"\frac{1}", r"\left(x"):
         with pytest.raises(MarkupError):
-            parse(wrong)
+            read(wrong)
 
 
 def test_long_lines_break_at_signs_and_lose_nothing():

@@ -6,7 +6,8 @@ from importlib.resources import files
 import pytest
 from sympy import Symbol
 
-from symcavity.writing.fragments import Emphasis, Formula, Given, Show
+from symcavity.writing.fragments import Emphasis, Given, Show
+from symcavity.writing.reader import read
 from symcavity.writing.words import BadTemplate, Said, names_in, say, sentence, templates
 
 a, b, c = map(Symbol, "abc")
@@ -41,7 +42,7 @@ def section(monkeypatch):
         ("{each rows: Take {s}.} End.", {"rows": [{"s": "x"}, {"s": "y"}]}, ["Take x. Take y. End."]),
         ("We solve {display rows} Then.", {"rows": [a]}, ["We solve", Show((a,)), "Then."]),
         ("{premises}The sum {x} is", {"x": a}, [Given("The sum "), a, " is"]),
-        ("with $\\delta @x > 0$,", {"x": b}, ["with ", Formula("\\delta b > 0"), ","]),
+        ("with $\\delta @x > 0$,", {"x": b}, ["with ", read("\\delta b > 0"), ","]),
         ("It is *not* so.", {}, ["It is ", Emphasis("not"), " so."]),
         ("So {why}", {"why": Said(["because ", a])}, ["So because ", a]),
     ],

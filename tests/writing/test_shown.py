@@ -18,11 +18,12 @@ from symcavity.model.quantities import Global, SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import OrderParameter
 from symcavity.writing.abbreviate import repeats, shorten
+from symcavity.writing.display_form import as_shown
 from symcavity.writing.lines import lines, width
-from symcavity.writing.markup import Row, items_of, parse, to_tex
+from symcavity.writing.nodes import Row, items_of, to_tex
 from symcavity.writing.printing import tex, tree
+from symcavity.writing.reader import read
 from symcavity.writing.rows import fits, row_of
-from symcavity.writing.shown import as_shown
 
 a, b, c, d, x, y = symbols("a b c d x y", positive=True)
 root = sqrt(a**2 + b**2 + d)
@@ -67,7 +68,7 @@ def test_brackets_that_mean_something_stay():
     text = to_tex(short)
     assert new
     assert r"}_{1}_{+}" not in text.replace(" ", "")
-    parse(text)  # a doubled script raises
+    read(text)  # a doubled script raises
     product = tree(Equation(d, OrderParameter("q_w") * inside + phi(2, inside) * inside))
     (short,), _, (named,) = shorten([product], {}, lambda row: width(row) < 25)
     name = to_tex(named).split(" = ")[0]
@@ -221,7 +222,7 @@ def test_what_vanishes_is_told_by_its_unknown_or_its_number():
     }
     for total, form in said.items():
         assert to_tex(row_of(Equation(zero, total))).replace(" ", "").startswith(form.replace(" ", ""))
-        parse(to_tex(row_of(Equation(zero, total))))
+        read(to_tex(row_of(Equation(zero, total))))
 
 
 def test_parameters_stand_before_a_sum_and_what_it_counts_stays():
@@ -237,7 +238,7 @@ def test_a_long_formula_that_repeats_itself_is_given_a_name():
     long = exp(a) + exp(b) + exp(c) + exp(d)
     repeated = Equation(x, sum((Symbol(f"s_{k}") * exp(k * a) / long**k for k in range(1, 25)), a))
     (row,), _, named = shorten([tree(repeated)], {}, fits)
-    assert [flat(line) for line in named] == [flat(parse("\\mathcal{A}_{1} = e^{a} + e^{b} + e^{c} + e^{d}"))]
+    assert [flat(line) for line in named] == [flat(read("\\mathcal{A}_{1} = e^{a} + e^{b} + e^{c} + e^{d}"))]
     assert repeats(tree(repeated)) == 24
     assert repeats(row) == 0
 

@@ -15,7 +15,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.kinds import is_index
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.record.derivation import Derivation, Step
-from symcavity.writing.shown import as_shown
+from symcavity.writing.display_form import as_shown
 
 NODES = ((-1.3, 0.2), (0.4, 0.5), (2.1, 0.3))  # any linear form will do for an average
 DIGITS = 30

@@ -21,7 +21,7 @@ from symcavity.record.derivation import NUMERIC, SYMBOLIC, Checked, Verdict
 from symcavity.writing.facts import assumption
 from symcavity.writing.html import page, verification_html
 from symcavity.writing.latex import document, step_latex
-from symcavity.writing.markup import to_tex
+from symcavity.writing.nodes import to_tex
 from symcavity.writing.text import derivation_text, step_text
 from symcavity.writing.words import templates
 
@@ -184,7 +184,8 @@ def test_the_table_of_a_verification():
 
 @pytest.mark.parametrize("name", ["gardner", "soft_margin", "manifold", "kernel_ridge"])
 def test_each_equation_stands_once_and_each_symbol_is_defined_where_it_is_first_used(name):
-    from symcavity.writing.layout import Display, Paragraph, layout
+    from symcavity.writing.blocks import Display, Paragraph
+    from symcavity.writing.layout import layout
 
     module = importlib.import_module(f"symcavity.derivations.{name}")
     derivation = module.problem.cavity().derivation
@@ -203,8 +204,9 @@ def test_each_equation_stands_once_and_each_symbol_is_defined_where_it_is_first_
 
 
 def test_documents_are_short():
-    from symcavity.writing.layout import Display, layout
-    from symcavity.writing.shown import as_shown
+    from symcavity.writing.blocks import Display
+    from symcavity.writing.display_form import as_shown
+    from symcavity.writing.layout import layout
 
     derivation = importlib.import_module("symcavity.derivations.soft_margin").problem.cavity().derivation
     tex, html = document(derivation), page(derivation)
@@ -235,9 +237,10 @@ def test_symbols_of_one_name_keep_their_own_tex():
 
 
 def test_what_is_the_same_for_every_component_is_written_once():
-    from symcavity.writing.components import Alike
-    from symcavity.writing.layout import Display, layout
-    from symcavity.writing.shown import as_shown
+    from symcavity.writing.blocks import Display
+    from symcavity.writing.display_form import as_shown
+    from symcavity.writing.layout import layout
+    from symcavity.writing.write_once import Alike
 
     def three_fields():
         x, w = Coupling("x"), [Feature(f"w{k}") for k in (1, 2, 3)]

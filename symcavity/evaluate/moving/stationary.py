@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw
 from symcavity.evaluate.compiler import to_mpf
 from symcavity.evaluate.legendre import exact_legendre
 from symcavity.evaluate.moving.hermite import Profile, common, mehler
+from symcavity.evaluate.moving.lyapunov import largest_exponent
 from symcavity.evaluate.moving.plan import Plan
 from symcavity.evaluate.moving.run import Observables, combined
 from symcavity.evaluate.moving.values import read_run_values
@@ -208,8 +210,11 @@ class Potential:
     @property
     def is_stable(self) -> bool:
         """Whether states that keep still do so after a small disturbance."""
-        slope = mp.fsum(k * c for k, c in enumerate(self.series)) / self.variance
-        return bool(slope < self.law.rate**2)
+        return bool(self.slope(mp.mpf(1)) < self.law.rate**2)
+
+    def slope(self, rho: Any) -> Any:
+        """How the covariance of the fields grows with that of the state."""
+        return mp.polyval(self.series[::-1], rho, derivative=True)[1] / self.variance
 
 
 def _rest_is_stable(law: Law) -> bool | None:
@@ -218,8 +223,13 @@ def _rest_is_stable(law: Law) -> bool | None:
     value = mp.fsum(w * _at(f.expr, at) * _at(g.expr, at) for w, f, g in law.pairs)
     if abs(value) > mp.mpf(10) ** (-mp.dps / 2) or law.velocity > 0:
         return None
-    slope = mp.fsum(w * _at(f.expr.diff(X), at) * _at(g.expr.diff(X), at) for w, f, g in law.pairs)
-    return bool(slope < law.rate**2)
+    return bool(_slope_at_rest(law) < law.rate**2)
+
+
+def _slope_at_rest(law: Law) -> Any:
+    """How the covariance of the fields grows with that of the state, where all states are at the mean."""
+    at = {X: law.mean}
+    return mp.fsum(w * _at(f.expr.diff(X), at) * _at(g.expr.diff(X), at) for w, f, g in law.pairs)
 
 
 def _at(expr: Expr, point: Any) -> Any:
@@ -258,6 +268,8 @@ class Stationary:
         Of the state, about its mean.
     moves : bool
         Whether the states fluctuate in time.
+    lyapunov : float
+        The largest Lyapunov exponent.
     """
 
     def __init__(self, theory: Any, law: Law, plan: Plan, variance: Any, dps: int) -> None:
@@ -266,7 +278,7 @@ class Stationary:
         self._words = Observables(theory.system, 0)
         self._path: Path | None = None
         with mp.workdps(dps + 20):
-            potential = None if variance == 0 else Potential(law, variance, dps)
+            self._potential = potential = None if variance == 0 else Potential(law, variance, dps)
             still = potential is None or (law.velocity == 0 and (potential.end is None or potential.end > 1 - 1e-9))
             if potential is not None and not still:
                 self._path = Path(potential, dps)
@@ -280,6 +292,15 @@ class Stationary:
     def moves(self) -> bool:
         """Whether the states fluctuate in time."""
         return self._path is not None
+
+    @cached_property
+    def lyapunov(self) -> float:
+        """The largest Lyapunov exponent, in double: the rate at which small changes of the states grow, or die out."""
+        with mp.workdps(self.dps + 20):
+            potential = self._potential
+            rest = _slope_at_rest(self.law) if potential is None else mp.mpf(0)
+            slope = (lambda _rho: rest) if potential is None else potential.slope
+            return largest_exponent(self.law.rate, slope, self._path)
 
     def _out(self, value: Any) -> Any:
         return float(value) if self.dps <= 15 else with_digits(value, self.dps)
@@ -385,7 +406,7 @@ class Path:
                 up[n] += p.end * up[n + 1]
         return [-c for c in up[2:]][::-1]
 
-    def _slope(self, y: Any) -> Any:
+    def slope(self, y: Any) -> Any:
         """d(lag)/dy."""
         if self._noisy:
             return self._p.variance / mp.sqrt(2 * mp.polyval(self._q, self._span * mp.exp(-y)))
@@ -393,7 +414,7 @@ class Path:
 
     def _between(self, low: Any, high: Any) -> Any:
         half, mid = (high - low) / 2, (high + low) / 2
-        return half * mp.fsum(w * self._slope(mid + half * z) for z, w in self._rule)
+        return half * mp.fsum(w * self.slope(mid + half * z) for z, w in self._rule)
 
     def correlation(self, lag: Any) -> Any:
         """The correlation of the state at two times."""
@@ -406,12 +427,33 @@ class Path:
         k = next(n for n, known in enumerate(self._lags) if known > lag) - 1
         low, y = width * k, width * k + width * (lag - self._lags[k]) / (self._lags[k + 1] - self._lags[k])
         for _ in range(60):
-            step = (self._lags[k] + self._between(low, y) - lag) / self._slope(y) if y > 0 else mp.mpf(0)
+            step = (self._lags[k] + self._between(low, y) - lag) / self.slope(y) if y > 0 else mp.mpf(0)
             y -= step
             if abs(step) <= mp.mpf(10) ** (-self._dps - 3) * (1 + y):
                 break
-        shape = mp.exp(-y) if self._noisy else mp.sech(y) ** 2
-        return self._p.end + self._span * shape
+        return self.shape(y)
+
+    def shape(self, y: Any) -> Any:
+        """The correlation at a value of the coordinate."""
+        return self._p.end + self._span * (mp.exp(-y) if self._noisy else mp.sech(y) ** 2)
+
+    @property
+    def end(self) -> Any:
+        """The correlation after long times."""
+        return self._p.end
+
+    @property
+    def narrow(self) -> Any:
+        """The value of the coordinate up to which noise tells how fast the correlation falls, where there is any."""
+        if not self._noisy:
+            return mp.mpf(1)
+        start, later = (mp.exp(-2 * y) * mp.polyval(self._q, self._span * mp.exp(-y)) for y in (0, mp.mpf(10) ** -8))
+        return min(mp.mpf(1), start * mp.mpf(10) ** -8 / abs(later - start))
+
+    @property
+    def far(self) -> Any:
+        """A value of the coordinate beyond which no digit of the correlation changes."""
+        return mp.mpf(self._dps + 3) * mp.log(10) / (1 if self._noisy else 2)
 
 
 def stationary(theory: Any, values: Any, dps: int = 15) -> Stationary:

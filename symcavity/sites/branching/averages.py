@@ -98,9 +98,7 @@ class SiteEnsemble:
         rule, zs, mean, scale
             The outer fields by the variables ``zs[:-1]``; and the inner field as ``mean + scale*zs[-1]``.
         """
-        taken = {s.name for e in (body, *self.covariance.values(), self.solution) for s in e.free_symbols}
-        names = ["z"] if len(self.fields) == 1 else [f"z_{k + 1}" for k in range(len(self.fields))]
-        zs = [Symbol(fresh_name(taken, name), real=True) for name in names]  # which no parameter is called
+        zs = self._gaussians(["z"] if len(self.fields) == 1 else [f"z_{k + 1}" for k in range(len(self.fields))], body)
         lower = cholesky([[self.covariance[a, b] for b in self.fields] for a in self.fields])
         values = [Add(*(lower[r, c] * zs[c] for c in range(r + 1))) for r in range(len(self.fields))]
         rule = dict(zip(self.outer, values[:-1], strict=True))
@@ -108,6 +106,11 @@ class SiteEnsemble:
             rule[sign(self.outer[0])] = sign(zs[0])
         scale = lower[len(zs) - 1, len(zs) - 1]
         return rule, zs, values[-1].xreplace({zs[-1]: S.Zero}), scale
+
+    def _gaussians(self, names: list[str], body: Expr) -> list[Symbol]:
+        """Variables to average over, by these names or by others where a parameter has them."""
+        taken = {s.name for e in (body, *self.covariance.values(), self.solution) for s in e.free_symbols}
+        return [Symbol(fresh_name(taken, name), real=True) for name in names]
 
     def average(self, body: Expr) -> Expr:
         """Average an expression in this site's quantities over its fields and its quenched parameters."""
@@ -158,6 +161,8 @@ class SiteEnsemble:
             alone = joined(self, states, answers)
             if alone is not None:
                 return alone.over_fields(body)
+        if (out := self._marginal(body)) is not None:
+            return out
         rule, zs, mean, scale = self.standardised(body)
         z = zs[-1]
         solution = self.solution
@@ -192,6 +197,25 @@ class SiteEnsemble:
         for outer in reversed(zs[:-1]):
             out = gaussian_average(_odd_signs(out, outer), outer)
         return out
+
+    def _marginal(self, body: Expr) -> Expr | None:
+        """The average over those fields alone that the states in it hear; None where they hear all, or by branches."""
+        solution = self.solution
+        if not self.outer or len(solution.regions) != 1 or solution.is_implicit:
+            return None
+        states = solution.regions[0].values
+        row: dict[Any, Expr] = {r: self.response(states, None, r) for r in body.atoms(SiteResponse)}
+        expr = body.xreplace(row).xreplace(dict(states)).xreplace(self._zero())
+        heard = [f for f in self.fields if expr.has(f)]
+        if len(heard) == len(self.fields):
+            return None
+        zs = self._gaussians([f"z_{k + 1}" for k in range(len(heard))], body)
+        lower = cholesky([[self.covariance[a, b] for b in heard] for a in heard])
+        values = [Add(*(lower[r, c] * zs[c] for c in range(r + 1))) for r in range(len(heard))]
+        expr = expr.xreplace(dict(zip(heard, values, strict=True)))
+        for z in reversed(zs):
+            expr = gaussian_average(expr, z)
+        return expr
 
     def _zero(self) -> dict[Symbol, Expr]:
         return dict.fromkeys(self.solution.sources, S.Zero)

@@ -22,6 +22,8 @@ from sympy import (
     Min,
     Mul,
     Piecewise,
+    Pow,
+    Rational,
     S,
     Symbol,
     cancel,
@@ -114,7 +116,7 @@ class SitePuzzle:
         return found
 
     def _weighed(self, expr: Expr, marks: dict[Any, Symbol]) -> Expr:
-        """Write cases that no unknown decides, but a label or another field, as a sum over them."""
+        """Write cases that no unknown decides, but a label or another field, as a sum over them; name fixed roots."""
         moving = (self.inner, *self.unknowns)
 
         def decided(e: Expr) -> bool:
@@ -126,7 +128,14 @@ class SitePuzzle:
             chosen = (marks.setdefault(case, Dummy("c", nonnegative=True)) for case in cases)
             return Add(*(mark * value for mark, (value, _) in zip(chosen, e.args, strict=True)))
 
-        return expr.replace(decided, summed)
+        def is_root(e: Expr) -> bool:
+            return e.is_Pow and e.exp.is_Rational and not e.exp.is_Integer and not (e.is_number or e.has(*moving))
+
+        def named(e: Expr) -> Expr:
+            step = Pow(e.base, Rational(1, e.exp.q))  # a number to linear algebra, and no root of a polynomial
+            return marks.setdefault(step, Dummy("r", nonnegative=True)) ** e.exp.p
+
+        return expr.replace(decided, summed).replace(is_root, named)
 
     def _settle(self) -> dict[Expr, Expr]:
         """Take out the unknowns that are given without the inner field, such as another field's value."""

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Add, Dummy, Eq, Expr, Max, Mul, Ne, Piecewise, S, Sum, cancel, oo, sqrt
-from sympy.core.relational import Relational
+from sympy import Add, Dummy, Eq, Expr, Max, Mul, Ne, Piecewise, S, Sum, Symbol, cancel, oo, sqrt
+from sympy.core.relational import Relational, StrictGreaterThan
 
 from symcavity.algebra.indexed import diagonal
 from symcavity.errors import UnsupportedLaw
@@ -41,9 +41,11 @@ class ProjectionSolution(Unbranched):
         Every scalar state by the multiplier and g(V), on each of the branches ``lambda = 0``,
         ``g = bound`` and ``lambda = cap``.
     strength : Expr
-        The self-coupling.
+        The self-coupling; of several fields the combination that V hears.
     variance : Expr
         Of one component of the field.
+    etas : dict
+        The cavity fields, with their factors in the field that V hears.
     """
 
     convex: ConvexLaw
@@ -53,6 +55,7 @@ class ProjectionSolution(Unbranched):
     strength: Expr
     variance: Expr
     regime: SiteQuantity
+    etas: dict[Symbol, Expr]
     softness: Expr = S.Zero
 
     @property
@@ -68,9 +71,15 @@ class ProjectionSolution(Unbranched):
 
     def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> ProjectionSolution:
         """The solution at the mean self-coupling, for the variance of a component of the field."""
-        ((strength, mean),) = means.items()
-        (variance,) = covariance.values()
-        return replace(self.xreplace({strength: diagonal(mean)}), variance=diagonal(variance))
+        variance = Add(
+            *(a * b * diagonal(covariance[one, two]) for one, a in self.etas.items() for two, b in self.etas.items())
+        )
+        return replace(self.xreplace({F: diagonal(mean) for F, mean in means.items()}), variance=variance)
+
+    @property
+    def assumed(self) -> tuple[Any, ...]:
+        """What is positive by convexity: the combination of several self-couplings has no sign of its own."""
+        return (StrictGreaterThan(self.strength, 0, evaluate=False),) if len(self.etas) > 1 else ()
 
     def expression(self, state: SiteQuantity) -> Expr:
         """A state in terms of the others: the vectors by the law, scalars by the multiplier and g(V)."""
@@ -216,10 +225,11 @@ class VectorEnsemble:
             raise UnsupportedLaw(f"{total} does not run over all components.", str(convex.components.range))
         if others:
             one, other = (convex.Lam.xreplace({convex.components.index: k}) for k in (a, others[0][0]))
-            if total.function != SiteResponse(one, other) ** 2:
+            share = cancel(total.function / SiteResponse(one, other) ** 2)
+            if share.has(SiteResponse, SiteQuantity):
                 what = f"The sum {total} over components has no average here."
                 raise UnsupportedLaw(what, f"{SiteResponse(one, other)}**2")
-            return SLOPE2 / S_**2
+            return share * SLOPE2 / S_**2
         V, Lam = (x.xreplace({x.indices[-1]: a}) for x in (convex.V, convex.Lam))
         v, d, r, j = (Dummy(n) for n in "vdrj")
         marked = total.function.xreplace({V: v, Lam: d, SiteResponse(Lam): r, SiteResponse(V): j}).expand()

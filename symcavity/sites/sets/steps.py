@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sympy import Eq, Expr, Identity, Max, Piecewise, S, Sum, Symbol, ZeroMatrix, latex, oo
-from sympy.printing.latex import LatexPrinter
+from sympy import Add, Eq, Expr, Identity, Max, Piecewise, S, Sum, Symbol, ZeroMatrix, latex, oo
 
 from symcavity.algebra.matrices import BoldMatrix, NamedTrace, form
 from symcavity.model.equations import Equation
@@ -37,7 +36,7 @@ def response_of(site: Site) -> TouchingResponse:
 
 def bold_tex(q: SiteQuantity) -> str:
     """TeX of a vector of a site, in bold and without its component."""
-    return bold(LatexPrinter(), q, q.indices[-1])
+    return latex(bold(q, q.indices[-1]))
 
 
 def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
@@ -53,8 +52,8 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
     base |= {"bound": solution.bound.xreplace(zero), "cap": solution.cap.xreplace(zero)}
     softness = solution.softness.xreplace(zero)
     base |= {"softness": softness, "tight": base["bound"] - softness * lam}
-    heard = site.heard[0]
-    base |= {"eta": heard.eta, "source": heard.source.xreplace(zero), "strength": strength}
+    factors = solution.etas
+    base |= {"sourced": [(factors[h.eta], h.eta, h.source.xreplace(zero)) for h in site.heard], "strength": strength}
     base |= {"index": a, "naive": make.is_naive}
     signs = sign_relations(site)
     slack = [Equation(q, solution.expression(q)).xreplace(zero) for q in solution.states if q != convex.lam]
@@ -110,6 +109,11 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
     return [*steps, step("response", "vector_response", claims, "regimes")] if claims else steps
 
 
+def field_of(site: Site) -> Expr:
+    """The cavity field that the vector of a site hears: a combination, where it hears several."""
+    return Add(*(c * eta for eta, c in site.solution.etas.items()))
+
+
 def minimiser(site: Site) -> Extremum:
     """The vector of a site as the minimum that its law says it is, at zero source."""
     solution, zero = site.solution, {site.kind.index: S.Zero}
@@ -118,7 +122,7 @@ def minimiser(site: Site) -> Extremum:
         e.xreplace(zero) for e in (convex.V, solution.strength, solution.bound, solution.cap, solution.softness)
     )
     level, a = Support(convex.g, V, convex.components), convex.components.index
-    distance = Sum((V - site.heard[0].eta) ** 2, convex.components.range) / 2
+    distance = Sum((V - field_of(site)) ** 2, convex.components.range) / 2
     if softness != 0:
         distance += strength * Max(0, bound - level) ** 2 / (2 * softness)
     elif cap != oo:
@@ -131,10 +135,11 @@ def multiplier_claims(site: Site, s: BoldMatrix) -> list[Equation]:
     """The multiplier by the anchor point: the law times the anchor point, with ``V.s = g(V)`` (Euler)."""
     solution, zero = site.solution, {site.kind.index: S.Zero}
     convex = solution.convex
-    T = BoldMatrix(site.heard[0].eta.whole(), convex.components.size, 1)
     lam, strength, bound = (e.xreplace(zero) for e in (convex.lam, solution.strength, solution.bound))
     level = Support(convex.g, convex.V.xreplace(zero), convex.components)
-    length, along = form([s.T, s]), form([T.T, s])
+    length = form([s.T, s])
+    fields = ((c, BoldMatrix(eta.whole(), convex.components.size, 1)) for eta, c in solution.etas.items())
+    along = Add(*(c * form([T.T, s]) for c, T in fields))
     claims = [Equation(lam, (level - along) / (strength * length))]
     if solution.cap == oo:
         softness = solution.softness.xreplace(zero)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sympy import Expr, S, Symbol, cancel, oo
+from sympy import Add, Expr, S, Symbol, cancel, oo
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.convex_law import read_law, regime_of
@@ -36,16 +36,16 @@ class Projecting:
         UnsupportedLaw
             If the site hears more than one vector, or its law is not a bound on g(V).
         """
-        _refuse_several(problem)
         convex = read_law(problem.law)
         text = problem.text
-        (heard,) = problem.heard
-        if [k.emission for k in heard.feedback] != [convex.Lam]:
+        backs = [(k, convex.parts[h.carrier or convex.V]) for h in problem.heard for k in h.feedback]
+        if not backs or any(k.emission != convex.Lam for k, _ in backs):
             raise UnsupportedLaw(f"{text} does not answer by its vector multiplier.", "constraints on one vector field")
-        ((F, signed),) = ((k.symbol, k.symbol.signed(1)) for k in heard.feedback)
+        couplings = {k.symbol: k.symbol.signed(1) for k, _ in backs} if len(backs) == 1 else {}
+        total = Add(*(c * couplings.get(k.symbol, k.symbol) for k, c in backs))
         eta, strength = Symbol("x", real=True), Symbol("F", positive=True)
         level = Field("G", index=problem.law.index).at_site()
-        rest = [q for q in problem.law.unknowns if q not in (convex.V, convex.Lam)]
+        rest = [q for q in problem.law.unknowns if q not in (convex.V, convex.Lam, *convex.parts)]
         put = {convex.level: level}
         solution = solve_site(
             [level - eta - strength * convex.lam, *(e.xreplace(put) for e in convex.scalar)],
@@ -74,8 +74,9 @@ class Projecting:
         }
         states[convex.lam] = (S.Zero, convex.lam, cap)[: len(order)]
         regime = regime_of(problem.kind)
-        found = ProjectionSolution(convex, bound, cap, states, signed, S.One, regime, softness=softness)
-        return Solution(found, {F: 1})
+        etas = {h.eta: convex.parts[h.carrier or convex.V] for h in problem.heard}
+        found = ProjectionSolution(convex, bound, cap, states, total, S.One, regime, etas, softness=softness)
+        return Solution(found, dict.fromkeys(couplings, 1))
 
     def ensemble(self, site: Site) -> VectorEnsemble:
         """The averages of the site over its Gaussian vector."""
@@ -84,19 +85,6 @@ class Projecting:
     def steps(self, site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
         """The projection, its regimes, and the responses in each of them."""
         return projection_steps(site, make, wanted)
-
-
-def _refuse_several(problem: SiteProblem) -> None:
-    """Refuse a vector field beside another field."""
-    vector = next(h.declared for h in problem.heard if h.declared.components)
-    if len(problem.heard) > 1:
-        others = " and ".join(str(h.declared.as_sum) for h in problem.heard if h.declared is not vector)
-        raise UnsupportedLaw(
-            f"A {problem.kind} site hears the vector {vector.as_sum} together with {others}.",
-            "one vector field a site, and no other field",
-            "one vector of more components: the set of points (s, 0) and (0, r) of two sets that share a bound",
-        )
-
 
 def _soft_bound(
     values: dict[SiteQuantity, Expr], lam: SiteQuantity, level: SiteQuantity, eta: Symbol, strength: Symbol

@@ -7,18 +7,13 @@ not negative where E is convex, so that no exponential overflows, at any tempera
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from sympy import Abs, Add, Dummy, Expr, Heaviside, Max, Min, Piecewise, Poly, S, cancel, exp, sign, sqrt
+from sympy import Abs, Add, Expr, Heaviside, Max, Min, Piecewise, Poly, S, exp, sign, sqrt
 
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
 from symcavity.algebra.texsymbol import TexSymbol
-from symcavity.errors import UnsupportedLaw
-from symcavity.model.averages import Expect, SiteResponse
-from symcavity.model.laws import Weight
-from symcavity.model.quantities import SiteQuantity
+from symcavity.sites.thermal.averages import ThermalAverages
 
 # the fluctuation, in units of what a square and the feedback leave of it; no parameter is the same symbol
 ZETA = TexSymbol("zeta", "\\zeta")
@@ -26,31 +21,32 @@ KINKS = (Abs, Heaviside, Max, Min, Piecewise, sign)
 
 
 @dataclass(frozen=True)
-class Fluctuation:
+class Fluctuation(ThermalAverages):
     """Thermal averages at one site, as functions of its fields and of its state at zero temperature.
 
     Attributes
     ----------
-    weight : Weight
     minimum : Expr
         The state ``x*``, in the quantities of the site at zero temperature.
     slope : Expr
         That of the energy at ``x*``; any slope of its tangents where it has a kink.
-    feedback : Expr
-        Of a field the strength F of the Gaussian that it has without the energy; of a state that of the square
-        ``F*x**2/2`` that the others add.
     message : Expr
         What the site sends at zero temperature; used of a field.
-    given : mapping
-        By what names the equation of a field of given numbers: that field, as the energy holds it.
     """
 
-    weight: Weight
     minimum: Expr
     slope: Expr
-    feedback: Expr
     message: Expr
-    given: Mapping[Any, SiteQuantity]
+
+    @property
+    def widths(self) -> list[Expr]:
+        """The square of the scale."""
+        return [self.width]
+
+    @property
+    def is_square(self) -> bool:
+        """Whether all of the weight is one Gaussian."""
+        return self.excess == 0
 
     @property
     def _parts(self) -> tuple[Expr, Expr]:
@@ -115,37 +111,3 @@ class Fluctuation:
         if not self.weight.is_field:
             return self.minimum + self.shift
         return self.message + self.shift / self.feedback
-
-    def response(self, r: SiteResponse) -> Expr:
-        """The response of a mean to a source in the equation of a field: beta times a covariance."""
-        w, F = self.weight, self.feedback
-        if r.state not in (w.mean, w.state):
-            raise UnsupportedLaw(f"{r} is asked of a site at a temperature.", f"response({w.mean})")
-        if r.field in self.given:
-            pull = w.energy.diff(self.given[r.field])
-            if pull == 0:
-                return S.Zero
-            moved = w.beta * (self.expected(w.state) * self.expected(pull) - self.expected(w.state * pull))
-            return moved / F if w.is_field and r.state == w.mean else moved
-        if not w.is_field:
-            return cancel(w.beta * self.variance) if self.excess == 0 else w.beta * self.variance
-        whole = w.beta * self.variance / F
-        answer = whole if r.state == w.state else (whole - 1) / F
-        return cancel(answer) if self.excess == 0 else answer
-
-    def written(self, body: Expr) -> Expr:
-        """An expression in means, states and responses, in the quantities of the site at zero temperature.
-
-        What holds the state outside of :class:`Expect` is averaged thermally as a whole.
-        """
-        marks: dict[Expr, Dummy] = {}
-        values: dict[Any, Expr] = {}
-        w = self.weight
-        for node in sorted(body.atoms(Expect, SiteResponse), key=str):
-            mark = marks.setdefault(node, Dummy("e", real=True))
-            values[mark] = self.response(node) if isinstance(node, SiteResponse) else self.expected(node.body)
-        mark = marks.setdefault(w.mean, Dummy("m", real=True))
-        values[mark] = self.mean
-        body = body.xreplace(marks)
-        body = self.expected(body) if body.has(w.state) else body
-        return body.xreplace(values)

@@ -1,8 +1,9 @@
 """The strategy for sites at a temperature: an average over the weight of a site instead of its minimum.
 
 The weight takes in how the others answer: to first order they add ``eta*x + F*x**2/2`` to what a state x gains, and a
-field is a Gaussian of mean eta and variance ``F/beta``. The minimum of what stands in the exponent is the site at zero
-temperature, which is solved as it always is; averages are taken about it.
+field is a Gaussian of mean eta and variance ``F/beta``. Of a convex problem the minimum of what stands in the exponent
+is the site at zero temperature, which is solved as it always is; averages are taken about it. Of other problems they
+are sums over all states.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from sympy import Add, Expr, S, Symbol, exp, latex, sqrt, zoo
+from sympy import Add, Expr, Heaviside, Mul, S, Symbol, exp, latex, sqrt, zoo
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.texsymbol import TexSymbol
@@ -26,13 +27,18 @@ from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import LawFunction
 from symcavity.sites.branching.averages import quenched_average
+from symcavity.sites.branching.branches import Branch
+from symcavity.sites.branching.solution import Region, SiteSolution
 from symcavity.sites.branching.strategy import Branching, sign_relations
 from symcavity.sites.linear import Linear
 from symcavity.sites.protocol import Heard, SiteProblem, Solution, Strategy, without_curvature
 from symcavity.sites.site import Site, response_steps
+from symcavity.sites.thermal.averages import ThermalAverages
 from symcavity.sites.thermal.fluctuation import ZETA, Fluctuation
+from symcavity.sites.thermal.states import Mixture
 
-AT_ZERO: tuple[Strategy, ...] = (Linear(), Branching())  # how the minimum is found
+FORMULAS = Branching()
+AT_ZERO: tuple[Strategy, ...] = (Linear(), FORMULAS)  # how the minimum is found
 
 
 def weight_of(problem: SiteProblem) -> Weight:
@@ -46,6 +52,8 @@ def weight_of(problem: SiteProblem) -> Weight:
 def at_zero_temperature(problem: SiteProblem) -> SiteProblem:
     """The same site at its minimum: the law of zero temperature, with the same fields and self-couplings."""
     weight = weight_of(problem)
+    if weight.cold is None:
+        return problem
     heard: list[Heard] = []
     proved: dict[Any, int] = {}
     for h in problem.heard:
@@ -63,6 +71,47 @@ def at_zero_temperature(problem: SiteProblem) -> SiteProblem:
     return replace(problem, law=weight.cold, heard=tuple(heard), convex=True, proved=proved)
 
 
+def answer_to_states(problem: SiteProblem) -> tuple[Expr, Expr]:
+    """What the others add to the slope of a state's gain: a field, and the factor F of the state."""
+    weight, heard = weight_of(problem), _moving(problem)
+    whole = (heard.factor * heard.effective()).expand()
+    return whole.xreplace({weight.mean: S.Zero}), whole.diff(weight.mean)
+
+
+def _moving(problem: SiteProblem) -> Heard:
+    """The field of states that a site hears."""
+    return next(h for h in problem.heard if h.declared.states())
+
+
+def mixture(problem: SiteProblem) -> Mixture:
+    """The averages over all states, with the self-couplings as symbols."""
+    weight, heard = weight_of(problem), _moving(problem)
+    given = {h.carrier: h.carrier for h in problem.heard if h is not heard and h.carrier is not None}
+    field, strength = answer_to_states(problem)
+    if weight.is_field:
+        field, strength = heard.eta, Add(*(k.symbol for k in heard.feedback if k.emission == weight.mean))
+    carrier = None if weight.is_field else problem.law.carrier(heard.declared).lhs
+    return Mixture(weight, strength, given, field, carrier)
+
+
+def laid_out(problem: SiteProblem, assumed: Sequence[Any]) -> SiteSolution:
+    """The fields of a site whose states are averaged: one branch, of the fields of given numbers that it hears."""
+    sources = problem.plain_sources()
+    values: dict[Any, Expr] = {}
+    for h in problem.heard:
+        if not h.declared.states() and h.carrier is not None:
+            told = next(e for e in problem.equations() if e.lhs == h.carrier).rhs
+            values[h.carrier] = told.xreplace(sources)
+    return SiteSolution(
+        problem.inner().eta,
+        tuple(values),
+        (Region(None, None, values),),
+        (Branch(values, (), (), None),),
+        assumed=tuple(assumed),
+        sources=tuple(sources.values()),
+    )
+
+
 def fluctuation(problem: SiteProblem) -> Fluctuation:
     """What fluctuates about the minimum, with the self-couplings as symbols."""
     weight, cold = weight_of(problem), at_zero_temperature(problem)
@@ -72,10 +121,10 @@ def fluctuation(problem: SiteProblem) -> Fluctuation:
     if not weight.is_field:
         strength = Add(*(k.symbol * k.emission.diff(weight.mean) for k in warm.feedback)) * inner.factor
         slope = inner.factor * inner.effective()
-        return Fluctuation(weight, weight.state, slope, strength, S.Zero, given)
+        return Fluctuation(weight, strength, given, weight.state, slope, S.Zero)
     message = weight.told[weight.mean]
     strength = Add(*(k.symbol for k in warm.feedback if k.emission == weight.mean))
-    return Fluctuation(weight, inner.effective(), -message, strength, message, given)
+    return Fluctuation(weight, strength, given, inner.effective(), -message, message)
 
 
 class Thermal:
@@ -96,6 +145,14 @@ class Thermal:
             If the site hears no answer: its weight has no bound of its own.
         """
         cold = at_zero_temperature(problem)
+        if cold is problem:
+            # a state answers upwards to what pulls it, at any temperature; so does what hears itself in pairs
+            moving = [k for k in _moving(problem).feedback if k.emission.has(weight_of(problem).mean)]
+            own = [k for k in moving if weight_of(problem).is_field or k.through.sender == k.through.hearer]
+            signs = {k.symbol: 1 for k in own}
+            still = problem.signed(signs)
+            laid = laid_out(still, mixture(still).positive)
+            return Solution(ThermalSolution(still, still, FORMULAS, laid), signs)
         strategy = next(s for s in AT_ZERO if s.applies(cold))
         found = strategy.solve(cold)
         signed, still = problem.signed(found.signs), cold.signed(found.signs)
@@ -107,6 +164,8 @@ class Thermal:
 
     def steps(self, site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
         """The weight of the new site, the minimum about which it fluctuates, and the responses of its means."""
+        if weight_of(site.problem).cold is None:
+            return [*state_steps(site, make), *response_steps(site, make, wanted, f"{site.kind.key}.solution")]
         key, kind = site.kind.key, site.kind
         zero = {kind.index: S.Zero}
         weight, solution = weight_of(site.problem), site.solution
@@ -164,6 +223,44 @@ class Thermal:
         return [weighed, solved, *response_steps(site, make, wanted, f"{key}.solution")]
 
 
+def state_steps(site: Site, make: StepMaker) -> list[Step]:
+    """The weight of the new site, and its mean as a sum over all states."""
+    key, kind, zero = site.kind.key, site.kind, {site.kind.index: S.Zero}
+    weight, found = weight_of(site.problem), site.solution.fluctuation
+    here = zero | {q: h.xreplace(zero) for q, h in found.given.items()}
+    x, F, beta = weight.state, found.feedback, weight.beta
+    gain = -((x - found.field) ** 2) / (2 * F) if weight.is_field else found.field * x + F * x**2 / 2
+    whole = exp(-beta * (weight.energy - gain)) * Mul(*(Heaviside(b) for b in weight.bounds))
+    relations = sign_relations(site)
+    data = {
+        "kind": kind,
+        "state": x.xreplace(zero),
+        "mean": weight.mean.xreplace(zero),
+        "field": found.field.xreplace(zero),
+        "strength": F.xreplace(zero),
+        "beta": beta,
+        "field_site": weight.is_field,
+    }
+    weighed = make(
+        f"{key}.weight",
+        "weight",
+        [Equation(LawFunction(Symbol("P"), x, 0).xreplace(zero), whole.xreplace(here))],
+        data=data,
+        assumptions=(("one_state", {}),),
+        rests_on=(f"{key}.effective_law",),
+    )
+    summed = make(
+        f"{key}.solution",
+        "thermal_sum",
+        [Equation(weight.mean.xreplace(zero), found.mean.xreplace(here))],
+        data=data | {"discrete": [q.xreplace(zero) for q in weight.states if not weight.is_field and q.family.values],
+                     "sign_assumptions": relations},
+        assumptions=(("sign", {"relations": relations}),) if relations else (),
+        rests_on=(f"{key}.weight",),
+    )  # fmt: skip
+    return [weighed, summed]
+
+
 def _star(q: SiteQuantity) -> TexSymbol:
     """The name of a quantity at the minimum of the weight's exponent."""
     return TexSymbol(f"{q}*", f"{latex(q)}^{{*}}" if "^" not in latex(q) else f"\\left({latex(q)}\\right)^{{*}}")
@@ -216,8 +313,8 @@ class ThermalSolution:
 
     @property
     def is_implicit(self) -> bool:
-        """Whether the minimum is fixed implicitly."""
-        return bool(self.minimum.is_implicit)
+        """Whether what is sent is no function of a field by cases: a sum over states, or about an implicit minimum."""
+        return weight_of(self.problem).cold is None or bool(self.minimum.is_implicit)
 
     @property
     def inner(self) -> Symbol:
@@ -240,9 +337,13 @@ class ThermalSolution:
         return tuple(self.minimum.sources)
 
     @cached_property
-    def fluctuation(self) -> Fluctuation:
+    def fluctuation(self) -> ThermalAverages:
         """Thermal averages, at the mean self-couplings where they are known."""
-        found, rule = fluctuation(self.problem), dict(self.means or {})
+        rule = dict(self.means or {})
+        if weight_of(self.problem).cold is None:
+            over = mixture(self.problem)
+            return replace(over, feedback=over.feedback.xreplace(rule), field=over.field.xreplace(rule))
+        found = fluctuation(self.problem)
         changed = {name: getattr(found, name).xreplace(rule) for name in ("minimum", "slope", "feedback", "message")}
         return replace(found, **changed)
 
@@ -255,7 +356,7 @@ class ThermalSolution:
             If nothing but what the energy has beyond a square holds the state: its feedback was dropped.
         """
         found = replace(self, minimum=self.minimum.at(means, covariance), means=dict(means))
-        if found.fluctuation.width.has(zoo) or found.fluctuation.width == 0:
+        if any(width.has(zoo) or width == 0 for width in found.fluctuation.widths):
             raise without_curvature("its fluctuations are")
         return found
 
@@ -311,7 +412,7 @@ class ThermalEnsemble:
 
     def at_site(self, body: Expr) -> Expr:
         """Average an expression thermally and over the fields."""
-        known = {*self.solution.unknowns, weight_of(self.solution.problem).state}
+        known = {*self.solution.unknowns, *weight_of(self.solution.problem).states, *self.solution.fluctuation.heard}
         for q in site_quantities(body):
             if set(q.site) != {self.kind} or not (isinstance(q.family, Quenched) or q in known):
                 raise DeclarationError(

@@ -11,7 +11,7 @@ from sympy import Expr
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import MANY
-from symcavity.writing.markup import Atom, Fence, Frac, Node, Row, Script, is_differential, to_tex
+from symcavity.writing.nodes import Atom, Fence, Frac, Node, Row, Script, is_differential, to_tex
 from symcavity.writing.printing import tree
 
 Numbers = Mapping[str, str]

@@ -1,0 +1,255 @@
+"""The Gibbs measure of one instance: all of its configurations, Gaussian integrals over some states, or samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import log, prod
+from typing import Any
+
+import numpy as np
+from sympy import Expr
+
+from symcavity.errors import UnsupportedLaw, ValuesError
+from symcavity.finite.draw import stream
+from symcavity.finite.warm import WarmInstance, discrete
+from symcavity.model.quantities import SiteQuantity
+from symcavity.sites.thermal.states import split
+
+MOST = {"enumeration": 1 << 18, "integration": 1 << 13}  # configurations that are summed over
+CHAINS, SWEEPS, FIRST = 8, 400, 4  # of samples; one in FIRST of all sweeps comes before the first that counts
+TOGETHER = 1 << 14  # configurations whose energies are computed at once
+ASKED = 0.45  # the share of moves that is accepted
+_CHAINS = 11  # beside the numbers of the other draws of an instance
+NODES = 24  # of a Gauss-Hermite rule
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Configurations of one instance with their shares.
+
+    Attributes
+    ----------
+    method : str
+    x : dict
+        By state: one row a configuration, one column a site.
+    share : ndarray
+        Of each configuration.
+    logarithm : float
+        That of the sum of all weights; nan of samples.
+    width : dict
+        By state the standard deviations about x, of what was integrated over.
+    chain : ndarray or None
+        Of samples: from which chain each is.
+    """
+
+    method: str
+    x: dict[Any, np.ndarray]
+    share: np.ndarray
+    logarithm: float = float("nan")
+    width: dict[Any, np.ndarray] = field(default_factory=dict)
+    chain: np.ndarray | None = None
+
+    def halves(self) -> list[Ensemble]:
+        """The samples of one half of the chains, and of the other."""
+        assert self.chain is not None  # noqa: S101 - of samples
+        rows = [self.chain % 2 == k for k in (0, 1)]
+        return [replace(self, x={q: v[r] for q, v in self.x.items()}, share=_equal(int(r.sum()))) for r in rows]
+
+    def mean(self, function: Callable[..., Any], states: list[Any], size: int) -> np.ndarray:
+        """The average of a function of the states of a site, by site."""
+        free = [q for q in states if q in self.width]
+        shape = (len(self.share), size)
+        if not free:
+            return self.share @ np.broadcast_to(function(*(self.x[q] for q in states)), shape)
+        out = np.zeros(size)
+        for t, w in zip(*np.polynomial.hermite_e.hermegauss(NODES), strict=True):
+            at = (self.x[q] + self.width[q] * t if q in free else self.x[q] for q in states)
+            out += w / np.sqrt(2 * np.pi) * (self.share @ np.broadcast_to(function(*at), shape))
+        return out
+
+
+def _equal(count: int) -> np.ndarray:
+    return np.full(count, 1 / count)
+
+
+def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Ensemble:
+    """The Gibbs measure of an instance, by the first way that serves.
+
+    Parameters
+    ----------
+    w : WarmInstance
+    method : str
+        ``'enumeration'`` of discrete states, ``'integration'`` over Gaussian ones at each choice of those,
+        or ``'sampling'``, by Metropolis sweeps; the first that serves by default.
+    sweeps : int
+        How many sweeps each chain makes.
+    """
+    states = w.states
+    few = discrete(states)
+    count = prod(len(q.family.values) ** w.size(next(iter(q.site))) for q in few)
+    able = {
+        "enumeration": len(few) == len(states) and count <= MOST["enumeration"],
+        "integration": len(states) == len(few) + 1 and count <= MOST["integration"] and _is_square(w, few),
+        "sampling": True,
+    }
+    if method and not able.get(method, False):
+        raise ValuesError(
+            f"The method {method!r:.60} does not serve: there are {count} discrete configurations, "
+            f"and {len(states) - len(few)} continuous states a site.",
+            ", ".join(repr(name) for name, serves in able.items() if serves),
+        )
+    chosen = method or next(name for name, serves in able.items() if serves)
+    if chosen == "sampling":
+        return sampled(w, sweeps)
+    return enumerated(w, count) if chosen == "enumeration" else integrated(w, few, count)
+
+
+# -- sums ------------------------------------------------------------------------------------------
+
+
+def configurations(w: WarmInstance, states: list[SiteQuantity], count: int) -> dict[Any, np.ndarray]:
+    """All choices of discrete states: one row each."""
+    number, out = np.arange(count), {}
+    for q in states:
+        values = np.array([float(v) for v in q.family.values])
+        columns = []
+        for _ in range(w.size(next(iter(q.site)))):
+            number, place = np.divmod(number, len(values))
+            columns.append(values[place])
+        out[q] = np.stack(columns, axis=1)
+    return out
+
+
+def _summed(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
+    top = float(log_weights.max())
+    share = np.exp(log_weights - top)
+    return share / share.sum(), top + log(share.sum())
+
+
+def enumerated(w: WarmInstance, count: int) -> Ensemble:
+    """Sum over all configurations."""
+    x = configurations(w, w.states, count)
+    parts = [w.energy({q: v[k : k + TOGETHER] for q, v in x.items()}) for k in range(0, count, TOGETHER)]
+    share, total = _summed(-w.beta * np.concatenate(parts))
+    return Ensemble("enumeration", x, share, total)
+
+
+def _is_square(w: WarmInstance, few: list[SiteQuantity]) -> bool:
+    """Whether energies are squares in the only continuous state at given discrete ones."""
+    if w.pairs or any(weight.bounds for weight in w.system.weights.values()):
+        return False
+    free = next(q for q in w.states if q not in few)
+    parts = [split(weight.energy, weight.state)[3] for weight in w.heard.values()]
+    for weight in w.sent.values():
+        parts += [split(weight.energy, free)[3], *split(weight.state, free)[2:]]
+    return all(p == 0 for p in parts)
+
+
+def integrated(w: WarmInstance, few: list[SiteQuantity], count: int) -> Ensemble:
+    """Sum over discrete states, and integrate over Gaussian ones at each choice of them."""
+    x = configurations(w, few, count)
+    free = next(q for q in w.states if q not in few)
+    kind = next(iter(free.site))
+    shape = (count, w.size(kind))
+
+    def at(expr: Expr, own: list[Any], given: dict[Any, np.ndarray], rows: tuple[int, ...]) -> np.ndarray:
+        return np.broadcast_to(w.call(expr, own)(*(given[q] for q in own)), rows)
+
+    fixed, slope, curvature, _ = split(w.sent[kind].energy, free)
+    constant = at(fixed, few, x, shape).sum(axis=1)
+    b, c = at(slope, few, x, shape).copy(), at(curvature, few, x, shape)
+    matrix = c[:, :, None] * np.eye(shape[1])
+    for hearer, weight in w.heard.items():
+        f = w.field(hearer)
+        still, moving, *_ = split(w.emission(f).expand(), free)
+        couplings = w.instance.matrix(f)
+        h = at(still, few, x, shape) @ couplings.T
+        share = couplings[None] * at(moving, few, x, shape)[:, None, :]
+        level, first, second, _ = split(weight.energy, weight.state)
+        one = (1, w.size(hearer))
+        zero, l1, l2 = (at(e, [], {}, one) for e in (level, first, second))
+        constant = constant + (zero + l1 * h + l2 * h**2 / 2).sum(axis=1)
+        b += np.einsum("cm,cmi->ci", l1 + l2 * h, share)
+        matrix = matrix + np.einsum("cmi,m,cmj->cij", share, l2[0], share)
+    centre = -np.linalg.solve(matrix, b[:, :, None])[:, :, 0]
+    inverse = np.linalg.inv(matrix)
+    volume = shape[1] * log(2 * np.pi / w.beta) / 2 - np.linalg.slogdet(matrix)[1] / 2
+    share, total = _summed(-w.beta * (constant + (b * centre).sum(axis=1) / 2) + volume)
+    width = np.sqrt(np.diagonal(inverse, axis1=1, axis2=2) / w.beta)
+    return Ensemble("integration", {**x, free: centre}, share, total, {free: width})
+
+
+# -- samples ---------------------------------------------------------------------------------------
+
+
+def sampled(w: WarmInstance, sweeps: int) -> Ensemble:
+    """Metropolis sweeps of several chains, site by site; widths of moves are settled before the first that counts."""
+    if len(w.sent) > 1:
+        raise UnsupportedLaw("Several kinds of sites fluctuate.", "samples of one kind of site with states")
+    ((kind, weight),) = w.sent.items()
+    rng, size = stream(w.instance.seed, _CHAINS), w.size(kind)
+    own, core = w.own_energies[kind], w.call(weight.state, w.own(weight))
+    states, few = w.own(weight), discrete(w.own(weight))
+    x = {q: _start(q, w, rng, size) for q in states}
+    hearers = [(h, w.field(h)) for h in w.heard]
+    shares = {h: w.call(f.emission.diff(weight.mean), [])() * np.ones(size) for h, f in hearers}
+    h = {k: w.fields(k, x) for k, _ in hearers}
+    pair = w.pairs.get(kind, 0.0)
+    couplings = w.instance.matrix(w.field(kind)) if pair else np.zeros((size, size))
+    local = core(*x.values()) @ couplings.T if pair else np.zeros((CHAINS, size))
+    step, kept = dict.fromkeys(states, np.ones((CHAINS, size))), []
+    first = sweeps // FIRST
+    for sweep in range(sweeps + first):
+        for i in range(size):
+            at = np.s_[i : i + 1]
+            for q in states:
+                old = {p: v[:, at] for p, v in x.items()}
+                if q in few:
+                    moved = rng.choice([float(v) for v in q.family.values], size=(CHAINS, 1))
+                else:
+                    moved = old[q] + step[q][:, at] * rng.normal(size=(CHAINS, 1))
+                new = {**old, q: moved}
+                values = [own(*c.values(), at=at) - 0.0 for c in (old, new)]
+                one, two = (np.broadcast_to(core(*c.values(), at=at), (CHAINS, 1)) for c in (old, new))
+                jump = two - one
+                cost = (values[1] - values[0] + np.zeros((CHAINS, 1)))[:, 0]
+                changed = {}
+                for k, f in hearers:
+                    changed[k] = h[k] + jump * shares[k][i] * w.instance.matrix(f)[:, i][None]
+                    cost = cost + (w.losses[k](changed[k]) - w.losses[k](h[k]) + np.zeros_like(h[k])).sum(axis=1)
+                if pair:
+                    cost = cost - pair * (jump[:, 0] * local[:, i] + jump[:, 0] ** 2 * couplings[i, i] / 2)
+                taken = (np.log(rng.random(CHAINS)) < -w.beta * cost)[:, None]
+                x[q][:, at] = np.where(taken, moved, old[q])
+                for k, _ in hearers:
+                    h[k] = np.where(taken, changed[k], h[k])
+                if pair:
+                    local = local + np.where(taken, jump, 0) * couplings[:, i][None]
+                if sweep < first and q not in few:
+                    step[q] = step[q].copy()
+                    step[q][:, at] *= np.exp((taken - ASKED) / np.sqrt(sweep + 1))
+        if sweep >= first:
+            kept.append({q: v.copy() for q, v in x.items()})
+    found = {q: np.concatenate([one[q] for one in kept]) for q in states}
+    chain = np.tile(np.arange(CHAINS), len(kept))
+    return Ensemble("sampling", found, _equal(len(chain)), chain=chain)
+
+
+def _start(q: Any, w: WarmInstance, rng: np.random.Generator, size: int) -> np.ndarray:
+    """Where chains begin: within the bounds, if a teacher or zero is."""
+    if q in discrete([q]):
+        return np.asarray(rng.choice([float(v) for v in q.family.values], size=(CHAINS, size)))
+    if not any(weight.bounds for weight in w.system.weights.values()):
+        return np.asarray(rng.normal(size=(CHAINS, size)))
+    rows = [*(v for p, v in w.quenched.items() if p.site == q.site), np.zeros(size)]
+    for row in rows:
+        x = {q: np.tile(row, (CHAINS, 1))}
+        if set(x) == set(w.states) and np.all(w.energy(x) < 1e9):
+            return x[q]
+    raise UnsupportedLaw(
+        "No configuration within the bounds is known, from which samples could begin.",
+        "bounds that zero or the quenched parameters of the sites meet, such as those of a teacher",
+    )
+
+

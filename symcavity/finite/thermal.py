@@ -1,0 +1,313 @@
+"""Simulating a Gibbs measure: instances whose states fluctuate, and observables of them in the words of the theory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sympy import Dummy, Expr, Float, Sum
+
+from symcavity.errors import UnsupportedLaw, ValuesError
+from symcavity.finite.draw import coupling_law, seed_list
+from symcavity.finite.ensembles import SWEEPS, Ensemble, ensemble
+from symcavity.finite.estimates import Estimate, Extrapolation
+from symcavity.finite.executors import each, resolved
+from symcavity.finite.labels import label
+from symcavity.finite.run import Setup, check_sizes, prepare
+from symcavity.finite.warm import WarmInstance
+from symcavity.model.averages import Average, Expect, Fresh, SiteResponse
+from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteCount, kind_of_range
+from symcavity.model.quantities import site_quantities
+from symcavity.model.system import System
+from symcavity.model.typed import observable_of
+
+
+@dataclass
+class Warm:
+    """One instance, and its measure.
+
+    Attributes
+    ----------
+    seed : int
+    w : WarmInstance
+    measure : Ensemble
+    """
+
+    seed: int
+    w: WarmInstance
+    measure: Ensemble
+
+    def value(self, expr: Expr) -> float:
+        """An observable of the instance: of samples without the bias that their finite number leaves to first order."""
+        if self.measure.chain is None:
+            return self._of(expr, self.measure)
+        one, other = (self._of(expr, half) for half in self.measure.halves())
+        return 2 * self._of(expr, self.measure) - (one + other) / 2
+
+    def _of(self, expr: Expr, measure: Ensemble) -> float:
+        totals = sorted((t for t in expr.atoms(Average, Sum) if _outermost(t, expr)), key=str)
+        values = {t: self._total(t, measure) for t in totals}
+        found = expr.xreplace(values).xreplace(self.w.numbers)
+        sizes = {s: self.w.size(s.kind) for s in found.atoms(SiteCount)}
+        return float(found.xreplace(sizes))
+
+    def _total(self, total: Any, measure: Ensemble) -> Any:
+        body = total.args[0]
+        inner = {a: self._total(a, measure) for a in body.atoms(Average) if _outermost(a, body)}
+        body = body.xreplace(inner)
+        if body.has(Fresh):
+            raise UnsupportedLaw(f"Instances at a temperature have no {total}.", "averages over sites that took part")
+        found = {k for q in site_quantities(body) for k in q.site}
+        found |= {k for r in body.atoms(SiteResponse) for k in r.state.site}
+        (kind,) = found
+        values = self._at_sites(body, kind, measure)
+        sums = isinstance(total, Sum) and kind_of_range(total.limits[0]) is not None
+        return Float(float(np.sum(values) if sums else np.mean(values)))
+
+    def _at_sites(self, body: Expr, kind: Kind, measure: Ensemble) -> np.ndarray:
+        """An expression of one site at all sites of its kind, thermally averaged."""
+        weight = self.w.system.weights[kind]
+        if not weight.is_field:
+            core, beta = weight.state, weight.beta
+            spread = beta * (Expect(core**2) - Expect(core) ** 2)
+            own = {r for r in body.atoms(SiteResponse) if r.state in (weight.mean, core) and r.field is None}
+            body = body.xreplace(dict.fromkeys(own, spread)).xreplace({weight.mean: Expect(core)})
+        if body.has(SiteResponse) or body.has(weight.mean):
+            raise UnsupportedLaw(
+                f"Instances at a temperature do not measure {body}.",
+                "averages of states and of fields, expect(...), and responses of states",
+            )
+        marks: dict[Any, np.ndarray] = {}
+        rule: dict[Any, Dummy] = {}
+        for node in sorted(body.atoms(Expect), key=str):
+            rule[node] = Dummy("e", real=True)
+            marks[rule[node]] = self._thermal(node.body, kind, measure, {})
+        return self._thermal(body.xreplace(rule), kind, measure, marks)
+
+    def _thermal(self, body: Expr, kind: Kind, measure: Ensemble, known: Mapping[Any, np.ndarray]) -> np.ndarray:
+        weight, size = self.w.system.weights[kind], self.w.size(kind)
+        states = self.w.own(weight) if not weight.is_field else [weight.state]
+        used = [q for q in states if body.has(q)]
+        arguments = [*used, *known]
+        function = self.w.call(body, arguments)
+
+        def of(*values: Any) -> np.ndarray:
+            return np.asarray(function(*values, *known.values()))
+
+        if not used:
+            return np.broadcast_to(of(), (size,))
+        if not weight.is_field:
+            return measure.mean(of, used, size)
+        sent = self.w.sent[self.w.field(kind).sender]
+        if measure.width and any(q in measure.width for q in self.w.own(sent)):
+            raise UnsupportedLaw(f"{body} is not measured where states are integrated over.", "method='sampling'")
+        fields = self.w.fields(kind, measure.x)
+        return np.asarray(measure.share @ np.broadcast_to(of(fields), fields.shape))
+
+
+def _outermost(node: Any, expr: Any) -> bool:
+    """Whether a node stands in no other average or sum of an expression."""
+    return not any(node != other and other.has(node) for other in expr.atoms(Average, Sum))
+
+
+@dataclass
+class ThermalSimulation:
+    """Instances of a Gibbs measure at one size: ``sim[average(expect(s[i])**2)]``.
+
+    Attributes
+    ----------
+    setup : Setup
+    instances : tuple of Warm
+        One for each seed.
+    """
+
+    setup: Setup
+    instances: tuple[Warm, ...]
+    infeasible: int = 0
+    failed: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def system(self) -> System:
+        """The Gibbs measure, as it was declared."""
+        return self.setup.declared
+
+    @property
+    def counts(self) -> dict[Kind, int]:
+        """The number of sites of each kind."""
+        return dict(self.instances[0].w.instance.size)
+
+    @property
+    def N(self) -> int:
+        """The number of features."""
+        return self.counts[FEATURE]
+
+    @property
+    def P(self) -> int:
+        """The number of data."""
+        return self.counts[DATUM]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers of features."""
+        return (self.N,)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """All seeds."""
+        return tuple(one.seed for one in self.instances)
+
+    @property
+    def feasible(self) -> tuple[Warm, ...]:
+        """All instances: each has a measure."""
+        return self.instances
+
+    @property
+    def method(self) -> str:
+        """How the measures were summed."""
+        return ", ".join(sorted({one.measure.method for one in self.instances}))
+
+    @property
+    def free_energy(self) -> Estimate:
+        """Minus the logarithm of the sum of all weights, over beta and N.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For samples.
+        """
+        if "sampling" in self.method:
+            raise UnsupportedLaw("Samples do not tell the sum of all weights.", "smaller sizes, method='enumeration'")
+        rows = [-one.measure.logarithm / (one.w.beta * self.N) for one in self.instances]
+        return Estimate(np.array(rows), self.seeds, "free energy", sites=min(self.counts.values()))
+
+    def __getitem__(self, observable: Any) -> Estimate:
+        key = self.system.own(observable_of(observable, self.system))
+        rows = np.array([one.value(key) for one in self.instances])
+        return Estimate(rows, self.seeds, label(key), sites=min(self.counts.values()))
+
+    def __iter__(self) -> Iterator[Warm]:
+        return iter(self.instances)
+
+    def __len__(self) -> int:
+        return len(self.instances)
+
+    def __str__(self) -> str:
+        sizes = ", ".join(f"{kind.size} = {n}" for kind, n in self.counts.items())
+        return f"{len(self)} instances with {sizes}, by {self.method}"
+
+    __repr__ = __str__
+
+
+@dataclass
+class ThermalSimulations:
+    """Instances of a Gibbs measure at several sizes; an observable is extrapolated in 1/N.
+
+    Attributes
+    ----------
+    by_size : dict
+        The simulation at each number of features.
+    """
+
+    by_size: dict[int, ThermalSimulation]
+
+    @property
+    def largest(self) -> ThermalSimulation:
+        """The simulation at the largest size."""
+        return self.by_size[max(self.by_size)]
+
+    @property
+    def system(self) -> System:
+        """The Gibbs measure, as it was declared."""
+        return self.largest.system
+
+    @property
+    def setup(self) -> Setup:
+        """What all instances share."""
+        return self.largest.setup
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers of features."""
+        return tuple(self.by_size)
+
+    @property
+    def infeasible(self) -> int:
+        """None is."""
+        return 0
+
+    @property
+    def failed(self) -> dict[int, str]:
+        """None did."""
+        return {}
+
+    @property
+    def free_energy(self) -> Extrapolation:
+        """Minus the logarithm of the sum of all weights, over beta and N, extrapolated."""
+        return Extrapolation({n: sim.free_energy for n, sim in self.by_size.items()})
+
+    def __getitem__(self, observable: Any) -> Extrapolation:
+        return Extrapolation({n: sim[observable] for n, sim in self.by_size.items()})
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.by_size.values()))
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What all instances share on their way to a worker."""
+
+    setup: Setup
+    method: str
+    sweeps: int
+
+
+def _one(work: _Work, task: tuple[int, int]) -> Warm:
+    features, seed = task
+    w = WarmInstance(work.setup.system, work.setup.instance(features, seed))
+    return Warm(seed, w, ensemble(w, work.method, work.sweeps))
+
+
+def simulate_thermal(
+    system: System,
+    values: Mapping[Any, Any],
+    N: int | Iterable[int] | None = None,
+    seeds: int | Iterable[int] = 10,
+    couplings: str | Callable[..., Any] = "gaussian",
+    executor: Any = None,
+    method: str = "",
+    sweeps: int = SWEEPS,
+) -> ThermalSimulation | ThermalSimulations:
+    """Draw instances of a Gibbs measure: exact where all configurations can be summed, else by samples.
+
+    Parameters
+    ----------
+    system : System
+    values, N, seeds, couplings, executor
+        As in :func:`symcavity.finite.run.simulate`.
+    method : str
+        ``'enumeration'``, ``'integration'`` or ``'sampling'``; the first that serves by default.
+    sweeps : int
+        Of samples: how many sweeps each of eight chains makes after it has settled.
+
+    Raises
+    ------
+    ValuesError
+        For wrong values, and a method that does not serve.
+    UnsupportedLaw
+        For couplings that samples cannot be drawn of.
+    """
+    setup = prepare(system, values, couplings)
+    coupling_law(couplings)
+    if isinstance(sweeps, bool) or not isinstance(sweeps, int) or sweeps < 2:
+        raise ValuesError(f"The number of sweeps is {sweeps!r:.60}.", "a whole number of two or more")
+    sizes, wanted = check_sizes(N, setup.values), seed_list(seeds)
+    work, found = _Work(setup, method, sweeps), dict[tuple[int, int], Warm]()
+    with resolved(executor) as pool:
+        for task, one in each(pool, _one, work, [(n, seed) for n in sizes for seed in wanted]):
+            found[task] = one
+    by_size = {n: ThermalSimulation(setup, tuple(found[n, s] for s in wanted)) for n in sizes}
+    return by_size[sizes[0]] if len(sizes) == 1 else ThermalSimulations(by_size)

@@ -1,0 +1,166 @@
+"""An instance at a temperature: its energy by configuration, from the weights of its sites and its own couplings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sympy import Dummy, Expr, Float, Mul, Piecewise, S
+
+from symcavity.algebra.compiled import compiled
+from symcavity.errors import UnsupportedLaw
+from symcavity.finite.instance import Instance
+from symcavity.model.fields import RandomField
+from symcavity.model.kinds import Kind
+from symcavity.model.laws import Weight
+from symcavity.model.quantities import SiteQuantity, Variable
+from symcavity.model.system import System
+
+Configuration = Mapping[Any, np.ndarray]  # by state, one row a configuration, one column a site
+
+
+class WarmInstance:
+    """Energies of the configurations of one instance.
+
+    Parameters
+    ----------
+    system : System
+        A Gibbs measure.
+    instance : Instance
+        Its couplings and quenched parameters.
+
+    Attributes
+    ----------
+    beta : float
+    sent : dict
+        By the kinds of sites whose states fluctuate, their weights.
+    heard : dict
+        By the kinds of sites that weigh a field, their weights.
+    """
+
+    def __init__(self, system: System, instance: Instance) -> None:
+        self.system, self.instance = system, instance
+        self.numbers = dict(zip(instance.system.constants, map(Float, instance.constants), strict=True))
+        self.sent = {k: w for k, w in system.weights.items() if not w.is_field}
+        self.heard = {k: w for k, w in system.weights.items() if w.is_field}
+        first = next(iter(system.weights.values()))
+        self.beta = float(first.beta.xreplace(self.numbers))
+        self.states: list[SiteQuantity] = [q for w in self.sent.values() for q in self.own(w)]
+        self.cores = {w.mean: w.state for w in self.sent.values()}
+
+    @staticmethod
+    def own(weight: Weight) -> list[SiteQuantity]:
+        """The states of a kind of site."""
+        return weight.states if weight.cold is None else [weight.state]
+
+    def size(self, kind: Kind) -> int:
+        """How many sites of a kind there are."""
+        return self.instance.size[kind]
+
+    # -- expressions of sites ----------------------------------------------------------------------
+
+    def call(self, expr: Expr, arguments: Sequence[Any]) -> Callable[..., Any]:
+        """An expression of one site as a function of some quantities, its quenched parameters and numbers put in."""
+        expr = expr.xreplace(self.numbers)
+        given = [q for q in self.quenched if expr.has(q)]
+        marks = {q: Dummy("x", real=True) for q in (*arguments, *given)}
+        function = compiled(list(marks.values()), [expr.xreplace(marks)])
+        known = [self.quenched[q] for q in given]
+
+        def evaluated(*values: Any, at: Any = slice(None)) -> np.ndarray:
+            with np.errstate(all="ignore"):
+                (out,) = function(*values, *(v[at] for v in known))
+            return np.asarray(out, dtype=float)
+
+        return evaluated
+
+    @cached_property
+    def quenched(self) -> dict[SiteQuantity, np.ndarray]:
+        """The quenched parameters and the fields of given numbers, by site."""
+        found: dict[SiteQuantity, np.ndarray] = {q.at_site(): v for q, v in self.instance.quenched.items()}
+        start = self.instance.start()
+        for kind, law in self.system.laws.items():
+            for f in (f for f in law.fields if not f.states()):
+                carrier = law.carrier(f)
+                fields = self.instance.fields(kind, start)[:, law.fields.index(f)]
+                slope = carrier.rhs.diff(f.symbol)
+                rest = carrier.rhs.xreplace({f.symbol: S.Zero})
+                numbers = [self._plain(e, found, self.size(kind)) for e in (slope, rest)]
+                found[carrier.lhs] = numbers[0] * fields + numbers[1]
+        return found
+
+    def _plain(self, expr: Expr, known: Mapping[SiteQuantity, np.ndarray], size: int) -> np.ndarray:
+        given = [q for q in known if expr.has(q)]
+        marks = {q: Dummy("x", real=True) for q in given}
+        function = compiled(list(marks.values()), [expr.xreplace(self.numbers).xreplace(marks)])
+        (out,) = function(*(known[q] for q in given))
+        return np.broadcast_to(np.asarray(out, dtype=float), (size,))
+
+    # -- energies ------------------------------------------------------------------------------------
+
+    def field(self, kind: Kind) -> RandomField:
+        """The field of states that a kind of site hears."""
+        return next(f for f in self.system.laws[kind].fields if f.states())
+
+    def emission(self, f: RandomField) -> Expr:
+        """What is sent into a field at a configuration."""
+        return f.emission.xreplace(self.cores)
+
+    def fields(self, kind: Kind, x: Configuration) -> np.ndarray:
+        """The fields of all sites of a kind, by configuration."""
+        f = self.field(kind)
+        own = self.own(self.sent[f.sender])
+        sent = self.call(self.emission(f), own)(*(x[q] for q in own))
+        return np.broadcast_to(sent, next(iter(x.values())).shape) @ self.instance.matrix(f).T
+
+    @cached_property
+    def own_energies(self) -> dict[Kind, Callable[..., Any]]:
+        """The energy of a site without what it hears, infinite beyond its bounds, as a function of its states."""
+        return {k: self.call(_bounded(w), self.own(w)) for k, w in self.sent.items()}
+
+    @cached_property
+    def losses(self) -> dict[Kind, Callable[..., Any]]:
+        """The energy of a field, infinite beyond its bounds."""
+        return {k: self.call(_bounded(w), [w.state]) for k, w in self.heard.items()}
+
+    @cached_property
+    def pairs(self) -> dict[Kind, float]:
+        """The factor of the field with which sites of one kind meet in pairs."""
+        laws = ((k, self.system.laws[k]) for k in self.sent)
+        found = {k: law.coefficient(f) for k, law in laws for f in law.fields if f.sender == k and f.states()}
+        for kind, factor in found.items():
+            if factor.atoms(SiteQuantity):
+                raise UnsupportedLaw(f"The {kind.sites} meet in pairs with factors of their own.", "instances without")
+        return {k: float(factor.xreplace(self.numbers)) for k, factor in found.items()}
+
+    def energy(self, x: Configuration) -> np.ndarray:
+        """The energy of some configurations."""
+        total: Any = 0.0
+        for kind, weight in self.sent.items():
+            own = self.own_energies[kind](*(x[q] for q in self.own(weight)))
+            total = total + np.broadcast_to(own, x[self.own(weight)[0]].shape).sum(axis=1)
+        for kind, factor in self.pairs.items():
+            own = self.own(self.sent[kind])
+            core = self.call(self.sent[kind].state, own)(*(x[q] for q in own))
+            total = total - factor * (core * self.fields(kind, x)).sum(axis=1) / 2
+        for kind in self.heard:
+            total = total + self.losses[kind](self.fields(kind, x)).sum(axis=1)
+        return np.asarray(total)
+
+
+def _bounded(weight: Weight) -> Expr:
+    """An energy that is out of reach where a bound does not hold."""
+    if not weight.bounds:
+        return weight.energy
+    inside = Mul(*(Piecewise((1, b >= 0), (0, True)) for b in weight.bounds))
+    return Piecewise((weight.energy, inside > 0), (S(BEYOND), True))
+
+
+BEYOND = 10**12  # an energy that nothing reaches
+
+
+def discrete(states: Sequence[SiteQuantity]) -> list[SiteQuantity]:
+    """Those of some states that have a few values."""
+    return [q for q in states if isinstance(q.family, Variable) and q.family.values]

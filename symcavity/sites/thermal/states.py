@@ -1,0 +1,244 @@
+"""Thermal averages as sums over discrete states and Gaussian integrals: no minimum is looked for.
+
+A state that is continuous has a Gaussian weight at given discrete ones, times what is neither square nor linear in it.
+The parts of the weight are summed with their totals; two of them by a hyperbolic tangent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+from sympy import (
+    Add,
+    Expr,
+    Heaviside,
+    Mul,
+    Piecewise,
+    Poly,
+    S,
+    StrictGreaterThan,
+    cancel,
+    exp,
+    log,
+    pi,
+    piecewise_fold,
+    sign,
+    sqrt,
+    tanh,
+)
+
+from symcavity.algebra.gaussian import gaussian_average
+from symcavity.algebra.texsymbol import TexSymbol
+from symcavity.errors import UnsupportedLaw
+from symcavity.model.averages import SiteResponse
+from symcavity.model.quantities import SiteQuantity
+from symcavity.sites.thermal.averages import ThermalAverages
+
+ZETA = TexSymbol("zeta", "\\zeta")  # a standard Gaussian; no parameter is the same symbol
+SUPPORTED = (
+    "sites with discrete states and at most one continuous one, of which the energy is a square at given discrete "
+    "ones; losses of one field"
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the weight of a site.
+
+    Attributes
+    ----------
+    values : mapping
+        The discrete states.
+    log : Expr
+        The logarithm of its total without the factor.
+    state : SiteQuantity or None
+        The continuous state, which is Gaussian but for the factor.
+    centre, width : Expr
+        Its mean and variance.
+    factor : Expr
+        What else its weight is multiplied by.
+    """
+
+    values: Mapping[Any, Expr]
+    log: Expr
+    state: SiteQuantity | None = None
+    centre: Expr = S.Zero
+    width: Expr = S.Zero
+    factor: Expr = S.One
+
+    def over(self, body: Expr) -> Expr:
+        """The average of an expression times the factor over the Gaussian."""
+        inside = (body.xreplace(dict(self.values)) * self.factor).xreplace(
+            {self.state: self.centre + sqrt(self.width) * ZETA} if self.state is not None else {}
+        )
+        return gaussian_average(inside, ZETA) if inside.has(ZETA) else inside
+
+    @property
+    def total(self) -> Expr:
+        """The logarithm of its total."""
+        whole = self.over(S.One)
+        return self.log if whole == 1 else self.log + log(whole)
+
+
+@dataclass(frozen=True)
+class Mixture(ThermalAverages):
+    """Thermal averages at one site, as functions of its fields.
+
+    Attributes
+    ----------
+    field : Expr
+        The cavity field, in units of what stands beside the state; of a field its mean without the energy.
+    carrier : SiteQuantity or None
+        The name of the field that a state answers to.
+    """
+
+    field: Expr
+    carrier: SiteQuantity | None = None
+
+    @property
+    def heard(self) -> Mapping[Any, Expr]:
+        """The mean of the field that a state answers to."""
+        return {} if self.carrier is None else {self.carrier: self.field + self.feedback * self.mean}
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts of the weight."""
+        if self.weight.is_field:
+            return (self._of_a_field(),)
+        discrete = [q for q in self.weight.states if q.family.values]
+        rows = product(*(q.family.values for q in discrete))
+        return tuple(self._of_a_state(dict(zip(discrete, row, strict=True))) for row in rows)
+
+    def _of_a_field(self) -> Part:
+        w, F, eta, x = self.weight, self.feedback, self.field, self.weight.state
+        fixed, slope, curvature, rest = split(w.energy, x)
+        whole = 1 + curvature * F
+        lost = fixed + (curvature * eta**2 + 2 * slope * eta - F * slope**2) / (2 * whole)
+        return Part(
+            {}, -w.beta * lost - log(whole) / 2, x, (eta - F * slope) / whole, F / (w.beta * whole),
+            self._factor(rest, {}),
+        )  # fmt: skip
+
+    def _of_a_state(self, values: dict[Any, Expr]) -> Part:
+        w, F, eta = self.weight, self.feedback, self.field
+        energy, sent = w.energy.xreplace(values), w.state.xreplace(values)
+        free = [q for q in w.states if q not in values]
+        if not free:
+            return Part(values, -w.beta * (energy - eta * sent - F * sent**2 / 2).expand())
+        x = free[0]
+        fixed, slope, curvature, rest = split(energy, x)
+        constant, share, square, more = split(sent, x)
+        if len(free) > 1 or rest != 0 or square != 0 or more != 0:
+            raise UnsupportedLaw(
+                f"The energy {w.energy} of {' and '.join(map(str, free))} is no square at given discrete states.",
+                SUPPORTED,
+                "ConvexProblem, of convex energies",
+            )
+        whole = curvature - F * share**2
+        pull = (eta + F * constant) * share - slope
+        total = -w.beta * (fixed - eta * constant - F * constant**2 / 2) + w.beta * pull**2 / (2 * whole)
+        total += log(2 * pi / (w.beta * whole)) / 2
+        return Part(values, total, x, pull / whole, 1 / (w.beta * whole), self._factor(S.Zero, values))
+
+    def _factor(self, rest: Expr, values: Mapping[Any, Expr]) -> Expr:
+        """What the weight is multiplied by beside a Gaussian: by cases, and zero where a bound does not hold."""
+        bounds = [Heaviside(b.xreplace(dict(values)), S.Half) for b in self.weight.bounds]
+        if not rest.has(Heaviside, sign, Piecewise):
+            return Mul(exp(-self.weight.beta * rest), *bounds)
+        cases = piecewise_fold(rest.rewrite(Piecewise))
+        rows = [(exp(-self.weight.beta * value), test) for value, test in cases.args]
+        return Mul(Piecewise(*rows), *bounds)
+
+    @property
+    def positive(self) -> list[Any]:
+        """The inequalities without which the weight has no total."""
+        widths = [p.width for p in self.parts if p.state is not None and not self.weight.is_field]
+        needed = [cancel(1 / (self.weight.beta * width)) for width in widths]
+        if self.weight.is_field:
+            needed = [1 + split(self.weight.energy, self.weight.state)[2] * self.feedback]
+        return [StrictGreaterThan(e, 0, evaluate=False) for e in needed if not e.is_positive]
+
+    @property
+    def widths(self) -> list[Expr]:
+        """The variances of the Gaussian parts."""
+        return [p.width for p in self.parts if p.state is not None]
+
+    @property
+    def is_square(self) -> bool:
+        """Whether all of the weight is one Gaussian."""
+        return len(self.parts) == 1 and self.parts[0].state is not None and self.parts[0].factor == 1
+
+    @property
+    def logarithm(self) -> Expr:
+        """That of the sum of the weight over all states."""
+        totals = [p.total for p in self.parts]
+        return totals[0] if len(totals) == 1 else log(Add(*map(exp, totals)))
+
+    def expected(self, body: Expr) -> Expr:
+        """The thermal average of an expression in the states."""
+        if not body.has(*self.weight.states):
+            return body
+        parts = self.parts
+        means = [p.over(body) / p.over(S.One) for p in parts]
+        if len(set(means)) == 1:
+            return means[0]
+        totals = [p.total for p in parts]
+        if len(parts) == 2:
+            (one, other), gap = means, _tidy(totals[0] - totals[1])
+            return (one + other) / 2 + (one - other) / 2 * tanh(gap / 2)
+        shares = [exp(_tidy(t - totals[0])) for t in totals]
+        return Add(*(m * share for m, share in zip(means, shares, strict=True))) / Add(*shares)
+
+    @property
+    def mean(self) -> Expr:
+        """What the site sends: the mean of its state, or of the force on its field."""
+        if not self.weight.is_field:
+            return self.expected(self.weight.state)
+        (part,) = self.parts
+        if self.is_square:
+            return cancel((part.centre - self.field) / self.feedback)
+        return (part.centre - self.field + sqrt(part.width) * self._moment(1)) / self.feedback
+
+    @property
+    def variance(self) -> Expr:
+        """The thermal variance of the state."""
+        if not self.weight.is_field:
+            return super().variance
+        (part,) = self.parts
+        return part.width if self.is_square else part.width * (self._moment(2) - self._moment(1) ** 2)
+
+    def _moment(self, power: int) -> Expr:
+        """That of the fluctuation of a field about the centre of its Gaussian, in units of its width."""
+        (part,) = self.parts
+        return part.over(ZETA**power) / part.over(S.One)
+
+    def moved(self, r: SiteResponse, given: SiteQuantity) -> Expr:
+        """The response of a mean to a field of given numbers in the energy."""
+        mean = self.mean if r.state == self.weight.mean else self.expected(self.weight.state)
+        return mean.diff(given)
+
+
+def _tidy(gap: Expr) -> Expr:
+    """The difference of two totals, in which what they have in common is gone."""
+    return gap.expand()
+
+
+def split(energy: Expr, x: SiteQuantity) -> tuple[Expr, Expr, Expr, Expr]:
+    """What an energy holds without a state, its slope and its curvature in it, and what is none of these."""
+    fixed = slope = curvature = rest = S.Zero
+    for term in Add.make_args(energy.expand()):
+        if not term.has(x):
+            fixed += term
+        elif term.is_polynomial(x):
+            powers = dict(Poly(term, x).terms())
+            fixed += powers.pop((0,), S.Zero)
+            slope += powers.pop((1,), S.Zero)
+            curvature += 2 * powers.pop((2,), S.Zero)
+            rest += Add(*(c * x**n for (n,), c in powers.items()))
+        else:
+            rest += term
+    return fixed, slope, curvature, rest

@@ -1,0 +1,311 @@
+"""Witnesses of sums over states: the weight of a site, from the declaration, over its discrete states and a grid."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sympy import Add, Dummy, Expr, Heaviside, Piecewise, S, Sum, lambdify, sign
+from sympy.core.relational import Relational
+
+from symcavity.algebra.quadrature import break_points
+from symcavity.model.averages import Expect, SiteResponse
+from symcavity.model.couplings import Coupling
+from symcavity.model.kinds import SiteCount
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
+from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
+from symcavity.witness.registry import result, witness
+from symcavity.witness.thermal import MODULES, Weighed, numbers_at, one_of_each, weight_about_minimum
+
+PANELS, ORDER = 60, 12  # of Gauss-Legendre rules between the places where an energy jumps
+FAR, COARSE, SMALL = 60.0, 4001, 50.0  # how far states are looked for, on how many places; exponents that are nothing
+SMOOTH, JUMPS = 8, (Heaviside, Piecewise, sign, Relational)
+NEAR = 1e-4  # between two fields whose means are compared
+
+
+class Summed:
+    """A site as it was declared, at numbers: its weight by state, for any value of its field.
+
+    Parameters
+    ----------
+    theory, side : Theory, Site
+    rule : dict
+        Numbers for all symbols.
+    """
+
+    def __init__(self, theory: Any, side: Any, rule: dict[Any, Any]) -> None:
+        self.weight, self.rule = side.law.weight, rule
+        weight, system = self.weight, theory.system
+        self.beta = float(weight.beta.xreplace(rule))
+        typed = system.rewritten.typed
+        objective = system.own(one_of_each(typed.objective))
+        bounds = [b for b in map(system.own, map(one_of_each, typed.entries)) if isinstance(b, Relational)]
+        couplings = [q for e in (objective, *bounds) for q in site_quantities(e) if isinstance(q.family, Coupling)]
+        off, on = dict.fromkeys(couplings, S.Zero), dict.fromkeys(couplings, S.One)
+        alone = objective.xreplace(off)
+        heard = next(h for h in side.heard if h.declared.states())
+        echo = sum((side.means[k.symbol] * k.emission for k in heard.feedback), S.Zero)
+        whole = (heard.factor * echo).expand() if not weight.is_field else echo
+        self.strength = float(whole.diff(weight.mean).xreplace(rule))
+        self.shift = 0.0 if weight.is_field else float(whole.xreplace({weight.mean: S.Zero}).xreplace(rule))
+        self.factor = 1.0 if weight.is_field else float(heard.factor.xreplace(rule))
+        if weight.is_field:
+            emitted, sender = heard.declared.emission, system.laws[heard.declared.sender].weight
+            gone = dict.fromkeys(site_quantities(emitted, Quenched), S.Zero)
+            first, *others = site_quantities(sender.state)
+            scale = emitted.xreplace(gone).diff(sender.mean)
+            told = on | gone | dict.fromkeys(others, S.One) | {first: weight.state / scale}
+            self.energy = (objective - alone).xreplace(told)
+            bounds = [b.xreplace(told) for b in bounds if b.has(*couplings)]
+        else:
+            self.energy = alone
+            bounds = [b for b in bounds if not b.has(*couplings)]
+        self.bounds = [b for b in bounds if b.has(*weight.states)]
+        self.bent = bool(self.bounds) or self.energy.has(*JUMPS)
+        self.marks = {q: Dummy("x", real=True) for q in weight.states}
+        self.potential, self.core = self._compiled(self.energy), self._compiled(weight.state)
+        free = [q for q in weight.states if not getattr(q.family, "values", ())]
+        self.free = free[0] if free else None
+        self.breaks = self._breaks()
+
+    def _compiled(self, expr: Any) -> Any:
+        return lambdify(list(self.marks.values()), expr.xreplace(self.rule).xreplace(self.marks), MODULES)
+
+    def _breaks(self) -> list[float]:
+        """Where the energy of the continuous state jumps or ends, whatever the discrete states."""
+        if self.free is None or not self.bent:
+            return []
+        mark = self.marks[self.free]
+        steps = sum((Heaviside(b.lhs - b.rhs) for b in self.bounds), S.Zero) + self.energy
+        places = break_points(steps.xreplace(self.rule).xreplace(self.marks), mark)
+        return sorted(float(p) for p in places if p.is_number)
+
+    def nodes(self, fields: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """All states, of what is continuous the nodes of an integral that holds the weight, and the shares of nodes."""
+        grid, parts = np.zeros(1), np.ones(1)
+        if self.free is not None:
+            ends = np.array([np.min(fields), np.max(fields)])
+            rough = np.linspace(-FAR, FAR, COARSE) + (np.mean(ends) if self.weight.is_field else 0.0)
+            a = self.exponent(ends, self._columns(rough)).reshape(2, -1, COARSE)
+            seen = np.flatnonzero(np.any(a > a.max(axis=(1, 2), keepdims=True) - SMALL, axis=(0, 1)))
+            low, high = rough[max(seen[0] - 1, 0)], rough[min(seen[-1] + 1, COARSE - 1)]
+            edges = np.unique([*np.linspace(low, high, PANELS), *(b for b in self.breaks if low < b < high)])
+            z, w = np.polynomial.legendre.leggauss(ORDER)
+            half = np.diff(edges)[:, None] / 2
+            grid, parts = (edges[:-1, None] + half * (1 + z)).ravel(), (half * w).ravel()
+        x = self._columns(grid)
+        return x, np.tile(parts, len(x[0]) // len(grid))
+
+    def _columns(self, grid: np.ndarray) -> list[np.ndarray]:
+        """The values of all states: the grid of the continuous one at every choice of the discrete ones."""
+        discrete = {q: [float(v) for v in q.family.values] for q in self.weight.states if q != self.free}
+        rows = list(product(*discrete.values()))
+        columns = {q: np.repeat([row[k] for row in rows], len(grid)) for k, q in enumerate(discrete)}
+        columns |= {} if self.free is None else {self.free: np.tile(grid, len(rows))}
+        return [columns[q] for q in self.weight.states]
+
+    def exponent(self, fields: np.ndarray, x: list[np.ndarray]) -> np.ndarray:
+        """The logarithm of the weight, by field and state."""
+        core = np.asarray(self.core(*x), dtype=float)
+        own = np.broadcast_to(np.asarray(self.potential(*x), dtype=float), x[0].shape)
+        h = (self.factor * fields + self.shift)[:, None]
+        if self.weight.is_field:
+            gain = -((core - h) ** 2) / (2 * self.strength)
+        else:
+            gain = h * core + self.strength * core**2 / 2
+        out = np.asarray(self.beta * (gain - own))
+        for bound in self.bounds:
+            out = np.where(np.broadcast_to(self._compiled(bound)(*x), x[0].shape), out, -np.inf)
+        return out
+
+    def shares(self, fields: np.ndarray, x: list[np.ndarray], parts: np.ndarray) -> np.ndarray:
+        """The shares of the weight, by field and state."""
+        a = self.exponent(fields, x)
+        share = np.exp(a - a.max(axis=1, keepdims=True)) * parts
+        return np.asarray(share / share.sum(axis=1, keepdims=True))
+
+    def means(self, fields: np.ndarray) -> np.ndarray:
+        """What the site sends: the mean of what is heard of its states, or the slope of the logarithm of its total."""
+        x, parts = self.nodes(fields)
+        core = np.asarray(self.core(*x), dtype=float)
+        if not self.weight.is_field:
+            return self.shares(fields, x, parts) @ core
+        up, down = (self.exponent(fields + way * NEAR, x) for way in (1, -1))
+        top = up.max(axis=1, keepdims=True)
+        gap = np.log(np.exp(up - top) @ parts) - np.log(np.exp(down - top) @ parts)
+        return np.asarray(gap / (2 * NEAR * self.beta))
+
+    def values(self, body: Expr, arrays: dict[Any, np.ndarray], fields: np.ndarray) -> np.ndarray:
+        """An expression in means, thermal averages and states, averaged thermally, by field."""
+        x, parts = self.nodes(fields)
+        share = self.shares(fields, x, parts)
+        known = {self.weight.mean: self.means(fields)[:, None]}
+        known |= {q: value[:, None] for q, value in arrays.items()}
+        for node in sorted(body.atoms(SiteResponse), key=str):
+            up, down = (self.means(fields + way * NEAR) for way in (1, -1))
+            known[node] = (up - down)[:, None] / (2 * NEAR * self.factor)
+        for node in sorted(body.atoms(Expect), key=str):
+            known[node] = np.sum(self._at(node.body, known, x) * share, axis=1, keepdims=True)
+        return np.asarray(np.sum(self._at(body, known, x) * share, axis=1))
+
+    def _at(self, body: Expr, known: dict[Any, np.ndarray], x: list[np.ndarray]) -> np.ndarray:
+        marks = {q: Dummy("q", real=True) for q in known}
+        call = lambdify([*marks.values(), *self.marks.values()],
+                        body.xreplace(marks).xreplace(self.rule).xreplace(self.marks), MODULES)  # fmt: skip
+        rows = len(known[self.weight.mean])
+        return np.broadcast_to(np.asarray(call(*known.values(), *(v[None] for v in x)), float), (rows, len(x[0])))
+
+
+def weighed(theory: Any, side: Any, rule: dict[Any, Any]) -> Weighed | Summed:
+    """The weight of a site in numbers: on a grid about its minimum, or over all states."""
+    return (Summed if side.law.weight.cold is None else Weighed)(theory, side, rule)
+
+
+def of_states(step: Step) -> tuple[Summed, Any, dict[Any, Any]]:
+    """The site of a step at numbers, the numbers of its fields, and those of all symbols."""
+    theory, kind = step.evidence["theory"], step.data["kind"]
+    side = theory.inserted[kind]
+    exprs = [c.difference for c in step.claims]
+    rule = numbers_at(theory, sum(exprs, S.Zero), side)
+    zero = {q.xreplace({kind.index: S.Zero}): v for q, v in rule.items() if isinstance(q, SiteQuantity)}
+    return Summed(theory, side, rule), side, {**rule, **zero}
+
+
+@witness("thermal_sum")
+def mean_of_states(step: Step, _dps: int) -> list[Verdict]:
+    """The thermal mean against a sum over all states of the declared energy."""
+    summed, side, known = of_states(step)
+    (claim,) = step.claims
+    eta = next(h.eta for h in side.heard if h.declared.states())
+    worst = 0.0
+    for field in (-1.1, 0.3, 0.8):
+        told = {h.eta: S(field) for h in side.heard if h.eta != eta}
+        given = {h.carrier.xreplace({step.data["kind"].index: S.Zero}): S(field) for h in side.heard if h.carrier}
+        value = float(claim.rhs.xreplace(known | told | given | {eta: S(field)}).evalf(20))
+        direct = float(summed.means(np.array([field]))[0])
+        worst = max(worst, abs(value - direct) / max(abs(direct), 0.1))
+    ok = bool(worst < 10.0**-SMOOTH)
+    return result(BRUTE_FORCE, ok, "sums over all states at three fields", f"by {worst:.2g}", SMOOTH)
+
+
+@witness("weight")
+def weight(step: Step, _dps: int) -> list[Verdict]:
+    """The weight against the declared objective, up to a factor that is the same for all states."""
+    if step.evidence["theory"].inserted[step.data["kind"]].law.weight.cold is not None:
+        return weight_about_minimum(step)
+    summed, side, known = of_states(step)
+    (claim,) = step.claims
+    weight, kind = side.law.weight, step.data["kind"]
+    eta = next(h.eta for h in side.heard if h.declared.states())
+    field = 0.7
+    x, _ = summed.nodes(np.array([field]))
+    whole = claim.rhs.xreplace(known | {eta: S(field)})
+    marks = {q.xreplace({kind.index: S.Zero}): mark for q, mark in summed.marks.items()}
+    call = lambdify(list(summed.marks.values()), whole.xreplace(marks), MODULES)
+    direct = summed.exponent(np.array([field]), x)[0]
+    top = np.flatnonzero(direct > direct.max() - 200)
+    with np.errstate(divide="ignore"):
+        claimed = np.log(np.broadcast_to(np.asarray(call(*x), dtype=float), direct.shape))
+    outside = np.isneginf(direct)
+    gap = (claimed - direct)[top]
+    ok = bool(np.all(claimed[outside] == -np.inf)) and bool(np.ptp(gap) < 1e-9 * max(1.0, np.ptp(direct[top])))
+    return result(BRUTE_FORCE, ok, f"the declared objective at one {weight.mean.family.kind} site")
+
+
+SITES = 3  # of each kind, where energies are written out
+
+
+class Few:
+    """A few sites of each kind, with numbers for everything: energies and fields written out.
+
+    Parameters
+    ----------
+    system : System
+    """
+
+    def __init__(self, system: Any) -> None:
+        self.system, self.rng = system, np.random.default_rng(2)
+        self.values: dict[Any, float] = {}
+        self.told: dict[Any, Any] = {}
+        for weight in system.weights.values():
+            if not weight.is_field:
+                self.told[weight.mean.family] = weight
+
+    def number(self, expr: Expr) -> float:
+        """The value of an expression, its sums over sites written out."""
+        expr = written_out(expr)
+        found = {q: S(self.value(q)) for q in expr.atoms(SiteQuantity)}
+        expr = expr.xreplace(found)
+        plain = {s: S(SITES) if isinstance(s, SiteCount) else S(self.value(s)) for s in expr.free_symbols}
+        return float(expr.xreplace(plain))
+
+    def value(self, q: Any) -> float:
+        """The number of a quantity: a mean is what is sent at a configuration of states."""
+        if q not in self.values:
+            self.values[q] = self._drawn(q)
+        return self.values[q]
+
+    def _drawn(self, q: Any) -> float:
+        family = getattr(q, "family", None)
+        if family in self.told:
+            weight = self.told[family]
+            return self.number(weight.state.xreplace({weight.mean.indices[0]: q.indices[0]}))
+        if isinstance(family, Coupling) and family.slots[0] == family.slots[1]:
+            a, b = q.indices[:2]
+            if a == b:
+                return 0.0
+            if a > b and family.reciprocity == 1:
+                return self.value(family[b, a])
+        if values := getattr(family, "values", ()) if not isinstance(family, Quenched) else ():
+            return float(self.rng.choice([float(v) for v in values]))
+        return float(self.rng.uniform(0.3, 1.5))
+
+    def at(self, expr: Expr, kind: Any, k: int) -> float:
+        """The value of an expression of one site, at the k-th site of its kind."""
+        return self.number(expr.xreplace({kind.index: S(k)}))
+
+
+def written_out(expr: Any) -> Any:
+    """An expression with its sums over sites written out."""
+    if isinstance(expr, Sum):
+        body = written_out(expr.function)
+        for index, *_ in expr.limits:
+            body = Add(*(body.xreplace({index: S(k)}) for k in range(1, SITES + 1)))
+        return body
+    if not expr.args or isinstance(expr, SiteQuantity):
+        return expr
+    return expr.func(*map(written_out, expr.args))
+
+
+@witness("measure")
+def measured(step: Step, _dps: int) -> list[Verdict]:
+    """The declared energy of a configuration, put together from the weights of the sites and what they hear."""
+    system = step.evidence["theory"].system
+    few, sites = Few(system), range(1, SITES + 1)
+    fields = {kind: weight for kind, weight in system.weights.items() if weight.is_field}
+    sent = {kind: weight for kind, weight in system.weights.items() if not weight.is_field}
+    pairs = sums = messages = 0.0
+    for claim in step.claims:
+        if isinstance(claim.lhs, Expect) or (isinstance(claim.lhs, SiteQuantity) and not claim.rhs.has(Expect)):
+            (kind,) = (claim.lhs.body if isinstance(claim.lhs, Expect) else claim.lhs).site
+            own = kind in sent and claim.rhs.has(sent[kind].mean.family)
+            told: Any = claim.lhs.body if isinstance(claim.lhs, Expect) else claim.lhs
+            for k in sites:
+                value = few.at(claim.rhs, kind, k)
+                few.values[told.xreplace({kind.index: S(k)})] = value
+                core = few.at(sent[kind].state, kind, k) if kind in sent else 0.0
+                pairs += core * value / 2 if own else 0.0
+                sums += 0.0 if own else core * value
+                if isinstance(claim.lhs, Expect):
+                    silent = {q: S.Zero for w in sent.values() for q in [w.mean]}
+                    bare = claim.rhs.replace(
+                        lambda e, silent=silent: isinstance(e, SiteQuantity) and e.family in {q.family for q in silent},
+                        lambda _: S.Zero,
+                    )
+                    message = few.at(fields[kind].mean, kind, k)
+                    messages += message * (value - few.at(bare, kind, k))
+    rebuilt = sum(few.at(w.energy, kind, k) for kind, w in system.weights.items() for k in sites) - pairs
+    declared = few.number(system.own(system.rewritten.typed.objective))
+    ok = abs(rebuilt - declared) < 1e-12 * max(1.0, abs(declared)) and abs(sums - messages) < 1e-12
+    return result(BRUTE_FORCE, ok, "the declared energy at three sites of each kind")

@@ -1,0 +1,262 @@
+"""A derivation in the form in which it is read: its claims pass rewritings, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cache, reduce
+from typing import Any
+
+from sympy import Abs, Add, Basic, Dummy, Expr, Piecewise, Pow, S, Sum, Symbol, Tuple, default_sort_key, sign
+
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.indexed import fresh_index
+from symcavity.algebra.joint import JointAverage
+from symcavity.algebra.node import raised
+from symcavity.algebra.phi import phi
+from symcavity.algebra.prove import TruncatedIntegral
+from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.equations import Equation
+from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.model.times import Time
+from symcavity.record.derivation import Derivation, Step
+from symcavity.record.symbols import ResponseElement
+from symcavity.writing.arranging import gathered, over_one, signed, spread
+from symcavity.writing.laws import with_named_laws
+
+Rule = Callable[[Any], Any]
+_DATA = ("branches", "values", "pairs", "variable")  # what is printed of the data of a step
+
+
+def is_sign(family: Any) -> bool:
+    """Whether a quenched parameter takes the values one and minus one only."""
+    law = family.law if isinstance(family, Quenched) else None
+    return isinstance(law, Tuple) and all(value**2 == 1 for value, _ in law)
+
+
+def as_shown(derivation: Derivation) -> Derivation:
+    """Return a derivation whose claims and data are written for a reader: the same statements, in the record's order.
+
+    Expressions pass the rules of ``ANYWHERE``; both sides of an equation pass those of ``SIDES``.
+    """
+    derivation = with_named_laws(derivation)
+    side, other = (_in_turn(make(derivation) for make in makers) for makers in (SIDES, ANYWHERE))
+
+    def written(obj: Any) -> Any:
+        if isinstance(obj, Equation):
+            return Equation(side(obj.lhs), side(obj.rhs))
+        if type(obj) in (list, tuple):
+            return type(obj)(map(written, obj))
+        if type(obj) is dict:
+            return {written(key): written(value) for key, value in obj.items()}
+        return other(obj) if isinstance(obj, Basic) else obj
+
+    parameters = tuple((symbol, written(meaning)) for symbol, meaning in derivation.parameters)
+    steps = []
+    for step in derivation.steps:
+        data = {name: written(value) if name in _DATA else value for name, value in step.data.items()}
+        steps.append(replace(step, claims=tuple(map(written, step.claims)), data=data))
+    results = tuple(map(written, derivation.results))
+    return replace(derivation, steps=_once(steps, parameters), parameters=parameters, results=results)
+
+
+def _in_turn(rules: Iterable[Rule]) -> Rule:
+    """Apply rules one after the other; what they make of an expression is remembered."""
+    every = list(rules)
+    return cache(lambda expr: reduce(lambda form, rule: rule(form), every, expr))
+
+
+def _replacing(value: Rule, *classes: type) -> Rule:
+    """Replace the nodes of some classes, where they change."""
+
+    def rule(expr: Any) -> Any:
+        new = {node: value(node) for node in expr.atoms(*classes)}
+        return expr.xreplace({node: form for node, form in new.items() if form != node})
+
+    return rule
+
+
+# -- the rules, by the derivation whose expressions they rewrite ---------------------------------------
+
+
+def _alike(_derivation: Derivation) -> Rule:
+    """What is equal but for the names of bound variables is one."""
+    first: dict[Any, Any] = {}
+    return lambda expr: first.setdefault(expr.as_dummy(), expr) if expr.has(Dummy) else expr
+
+
+def _other_letters(derivation: Derivation) -> Rule:
+    """No index has the letter of a quantity."""
+    letters = _indices(derivation)
+    return lambda expr: expr.xreplace(letters)
+
+
+def _moments(_derivation: Derivation) -> Rule:
+    """The arguments of moments have one denominator."""
+    return _replacing(lambda node: phi(node.args[0], over_one(spread(node.args[1]))), phi)
+
+
+def _over_parameters(derivation: Derivation) -> Rule:
+    """Averages that differ by the values of quenched parameters only are one, over these parameters, too."""
+    every = [q for step in derivation.steps for q in step.data.get("quenched") or ()]
+    quenched = [q for q in dict.fromkeys(every) if isinstance(q, Quenched) and isinstance(q.law, Tuple)]
+
+    def one(total: Add) -> Expr:
+        same: dict[Expr, list[JointAverage]] = {}
+        for average in sorted(total.atoms(JointAverage), key=default_sort_key):
+            same.setdefault(average.body, []).append(average)
+        rule: dict[Expr, Expr] = {}
+        for some in same.values():
+            mine = [q[S.Zero] for q in quenched if q.slots[0].upper == ("^" in some[0].law.fields[0].tex)]
+            rule |= dict.fromkeys(some, OverParameters(some[0], *mine)) if len(some) > 1 else {}
+        return total.xreplace(rule)
+
+    def rule(expr: Any) -> Any:
+        if not expr.has(JointAverage):
+            return expr
+        totals = [node for node in expr.atoms(Add) if any(term.has(JointAverage) for term in node.args)]
+        return expr.xreplace({node: one(node) for node in totals})
+
+    return rule
+
+
+def _by_sources(derivation: Derivation) -> Rule:
+    """Where a site has several sources, a response says which one is meant."""
+    sources = {q.family: f for step in derivation.steps for q, f in step.data.get("carriers", ()) if q is not None}
+
+    def named(node: SiteResponse) -> Any:
+        source = sources.get(node.field.family) if node.field is not None else None
+        if source is None:
+            return node
+        here = node.state.indices[: len(source.slots) + (1 if source.components else 0)]
+        return ResponseElement(node.state, SiteQuantity(source, *here))
+
+    return _replacing(named, SiteResponse)
+
+
+def _of_signs(_derivation: Derivation) -> Rule:
+    """The square of a sign is one, as its absolute value is: of a function, or of a quenched sign ``y``."""
+
+    def value(node: Any) -> Any:
+        base = node.args[0]
+        if isinstance(node, Pow) and isinstance(base, sign) and node.exp.is_Integer:  # where it is not zero
+            return base if node.exp.is_odd else S.One
+        if not isinstance(base, SiteQuantity) or not is_sign(base.family):
+            return node
+        if isinstance(node, Pow):
+            return (base if node.exp.is_odd else S.One) if node.exp.is_Integer else node
+        return S.One if isinstance(node, Abs) else base
+
+    return _replacing(value, Pow, Abs, sign)
+
+
+def _own_names(derivation: Derivation) -> Rule:
+    """An average over a Gaussian variable is over one of that name, so that equal ones are one."""
+    letters = _indices(derivation)
+
+    def named(average: GaussianAverage) -> Expr:
+        body, z = average.args
+        name = letters.get(_named(z), _named(z))
+        return GaussianAverage(_in_brackets(body.xreplace({z: name})), name)
+
+    def rule(expr: Any) -> Any:
+        if not expr.has(GaussianAverage):
+            return expr
+        expr = expr.replace(lambda node: type(node) is GaussianAverage, named)
+        return expr.xreplace({node: _primed(node) for node in expr.atoms(ImplicitAverage) if node.has(GaussianAverage)})
+
+    return rule
+
+
+def _arranged(_derivation: Derivation) -> Rule:
+    """Sums and products as people write them."""
+    return lambda expr: gathered(over_one(signed(expr)))
+
+
+ANYWHERE = (_other_letters, _moments, _over_parameters, _by_sources, _of_signs)
+SIDES = (_alike, *ANYWHERE, _own_names, _arranged)
+
+
+def _primed(average: ImplicitAverage) -> Expr:
+    """An average over the root of an implicit law, with another letter for Gaussian variables inside than its own."""
+    letter = Symbol("zeta_2", real=True)
+    body = average.args[0].replace(
+        lambda node: type(node) is GaussianAverage,
+        lambda node: GaussianAverage(node.args[0].xreplace({node.args[1]: letter}), letter),
+    )
+    return average.func(body, *average.args[1:])
+
+
+def _named(z: Symbol) -> Symbol:
+    return Symbol(z.name, real=True)
+
+
+def _in_brackets(body: Expr) -> Expr:
+    """What stands where a condition holds, and is zero elsewhere, as a product with the bracket of the condition."""
+    parts = {
+        node: node.args[0][0] * Piecewise((S.One, node.args[0][1]), (S.Zero, True))
+        for node in body.atoms(Piecewise) if len(node.args) == 2 and node.args[1] == (0, True)
+    }  # fmt: skip
+    return body.xreplace(parts)
+
+
+def _indices(derivation: Derivation) -> dict[Symbol, Symbol]:
+    """Other letters for indices, and variables of integration, whose own is that of a quantity, too."""
+    claims = [*derivation.results, *(claim for step in derivation.steps for claim in step.claims)]
+    sides = [side for claim in claims if isinstance(claim, Equation) for side in (claim.lhs, claim.rhs)]
+    sides += [meaning for _, meaning in derivation.parameters if isinstance(meaning, Basic)]
+    quantities = set().union(*(side.atoms(SiteQuantity) for side in sides))
+    bound = {limits[0] for side in sides for total in side.atoms(Sum) for limits in total.limits}
+    bound |= {node.args[1] for side in sides for node in side.atoms(TruncatedIntegral)}
+    averages = (node for side in sides for node in side.atoms(GaussianAverage) if type(node) is GaussianAverage)
+    bound |= {_named(node.args[1]) for node in averages}
+    labels = bound | {index for q in quantities for index in q.indices if index.is_Symbol}
+    labels = {label for label in labels if not isinstance(label, Time)}  # beside which a quantity shows its sites
+    every = set().union(*(side.atoms(Symbol) for side in sides))
+    letters = {q.family.name.partition("_")[0] for q in quantities}
+    letters |= {s.name.partition("_")[0] for s in every if s not in labels}
+    taken = {*map(Symbol, letters), *labels}
+    out: dict[Symbol, Symbol] = {}
+    for name in sorted({label.name for label in labels} & letters):
+        alike = [label for label in labels if label.name == name]
+        letter = fresh_index(alike[0], taken)
+        out |= {label: Symbol(letter.name, **label.assumptions0) for label in alike}
+        taken.add(letter)
+    return out
+
+
+def _once(steps: Sequence[Step], parameters: Iterable[tuple[Any, Any]]) -> tuple[Step, ...]:
+    """Steps; a mean response goes by the order parameter that it is, mere names for averages and 0 = 0 are left out."""
+    closed = {claim for step in steps if step.rule == "closure" for claim in step.claims}
+    out = []
+    for every in steps:
+        step = replace(every, claims=tuple(c for c in every.claims if not isinstance(c, Equation) or c.lhs != c.rhs))
+        if step.rule == "implicit":
+            step = _in_its_own_name(step)
+        elif step.rule == "response":
+            at = {step.data["kind"].index: S.Zero}
+            named = {m.xreplace(at).args: symbol for symbol, m in parameters if isinstance(m, Average)}
+            given = ((claim, Equation(named.get(claim.lhs.args, claim.lhs), claim.rhs)) for claim in step.claims)
+            step = replace(step, claims=tuple(new if new in closed else claim for claim, new in given))
+        elif step.rule == "stability_average":
+            some = tuple(claim for claim in step.claims if not isinstance(claim.rhs, JointAverage | OverParameters))
+            step = replace(step, claims=some, data={**step.data, "open": len(some) < len(step.claims)})
+        out.append(step)
+    return tuple(out)
+
+
+def _in_its_own_name(step: Step) -> Step:
+    """An implicit law with the state that solves it where the record has a symbol of its own for that state."""
+    names = {c.rhs: c.lhs for c in step.claims if isinstance(c.lhs, SiteQuantity) and isinstance(c.rhs, Dummy)}
+    claims = tuple(claim.xreplace(names) for claim in step.claims if claim.rhs not in names)
+    return replace(step, claims=claims)
+
+
+class OverParameters(Expr):
+    """An average over the fields of a site and over its quenched parameters."""
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        average, *parameters = self.args
+        below = ", ".join(["\\eta", *map(printer.doprint, parameters)])
+        return raised(f"\\left\\langle {printer.doprint(average.body)} \\right\\rangle_{{{below}}}", exp)
