@@ -22,6 +22,10 @@ problem = ConvexProblem(
     subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= 1],
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     name="Perceptron capacity with anisotropic features",
+    cite=(
+        "D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning "
+        "problems, SciPost Phys. Lect. Notes, arXiv:2412.01110 (2024)"
+    ),
 )
 half = Rational(1, 2)
 values = {alpha: Rational(4, 5), l: {Rational(1, 5): half, Rational(9, 5): half}}

@@ -1,12 +1,14 @@
 """Detection of signs through a random channel: least squares in a box, and the share of wrong bits.
 
+The share of wrong bits is ``epsilon_b``.
+
 Values: ``alpha``, receivers over senders, and the law of the noise. Each bit is the sign of the estimate; the
 share of errors is that of a Gaussian channel with a noise of its own, known in closed form.
 
 C. Thrampoulidis, W. Xu, B. Hassibi, IEEE Trans. Signal Process. 66, 3383 (2018).
 """
 
-from sympy import Rational, Sum
+from sympy import Rational, Sum, Symbol
 from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
@@ -18,6 +20,7 @@ received = Sum(x[mu, i] * bit[i], (i, 1, N)) + noise[mu]
 problem = ConvexProblem(
     minimize=Sum((received - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P)) / 2,
     subject_to=[w[i] <= 1, w[i] >= -1],
+    named={Symbol("epsilon_b"): average(bit[i] * w[i] < 0)},
     name="Detection of signs in a box",
     cite="C. Thrampoulidis, W. Xu, B. Hassibi, IEEE Trans. Signal Process. 66, 3383 (2018)",
 )

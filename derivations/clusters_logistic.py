@@ -1,5 +1,7 @@
 """Two Gaussian clusters told apart by the logistic loss, with ridge penalty.
 
+A fresh point is given to the other cluster with the probability ``epsilon_g``.
+
 Values: ``alpha``, ``gamma``, the means ``m`` of the features. The optimal classifier is along ``m``; the
 penalty that comes closest to it is infinite, where the loss is linear (Hebb's rule).
 
@@ -8,7 +10,7 @@ F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn
 
 from sympy import Rational, Sum, Symbol, exp, log
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, fresh, i, mu
 
 half = Rational(1, 2)
 y, m = Quenched("y", mu, law={1: half, -1: half}), Quenched("m", i)
@@ -18,6 +20,7 @@ h = Sum(x[mu, i] * w[i], (i, 1, N))
 
 problem = ConvexProblem(
     minimize=Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
+    named={Symbol("epsilon_g"): average(fresh(y[mu] * h < 0))},
     name="Two clusters, logistic loss",
     cite="F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn. (2020)",
 )

@@ -1,5 +1,7 @@
 """Lotka-Volterra with random competition: how many species survive.
 
+The share of species that survive is ``phi_S``.
+
 Values: the mean ``A`` and spread ``sigma`` of the competition, its reciprocity ``g`` (one: mutual; zero:
 one-sided), the law of the carrying capacities ``K``. The fixed point is stable up to ``sigma = sqrt(2)/(1 +
 g)`` for equal capacities.
@@ -18,6 +20,7 @@ J = Coupling("J", between=(i, i), mean=A / N, variance=sigma**2 / N, reciprocity
 problem = System(
     equations=[],
     conditions=[Complementary(n[i], n[i] - K[i] + Sum(J[i, j] * n[j], (j, 1, N)))],
+    named={Symbol("phi_S"): average(n[i] > 0)},
     name="Competing species",
     cite="G. Bunin, Phys. Rev. E 95, 042414 (2017)",
 )

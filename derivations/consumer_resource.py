@@ -1,5 +1,7 @@
 """Consumers and resources that renew themselves: a random quadratic program, and MacArthur's ecosystem.
 
+The shares of resources and of consumers that survive are ``phi_R`` and ``phi_C``.
+
 Values: ``alpha``, the number of consumers over that of resources; ``sigma``, the spread of the preferences
 ``c``; the laws of the carrying capacities ``K`` and of the costs ``m``. The abundances of the consumers are
 the multipliers ``lambda``.
@@ -20,6 +22,7 @@ consumers = Datum("lambda")
 problem = ConvexProblem(
     minimize=Sum((R[i] - K[i]) ** 2, (i, 1, N)) / 2,
     subject_to=[R[i] >= 0, Sum(c[mu, i] * R[i], (i, 1, N)) <= m[mu]],
+    named={Symbol("phi_R"): average(R[i] > 0), Symbol("phi_C"): average(consumers[mu] > 0)},
     name="Consumers and resources that renew themselves",
     cite="P. Mehta, W. Cui, C.-H. Wang, R. Marsland, Phys. Rev. E 99, 052111 (2019)",
 )

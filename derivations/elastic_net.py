@@ -1,5 +1,7 @@
 """Sparse regression with both penalties: the elastic net, on labels of a sparse teacher.
 
+The error on fresh data is ``E_test``; the share of weights that are kept is ``rho_w``.
+
 Values: ``alpha``, the penalties ``C`` (absolute values) and ``gamma`` (squares), the laws of the teacher
 ``t`` and of the ``noise``.
 
@@ -9,7 +11,7 @@ H. Zou, T. Hastie, J. R. Stat. Soc. B 67, 301 (2005).
 from sympy import Abs, Rational, Sum, Symbol
 from sympy.stats import Normal
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, fresh, i, mu
 
 x, w = Coupling("x"), Feature("w")
 t, noise = Quenched("t", i), Quenched("noise", mu)
@@ -19,6 +21,7 @@ y = Sum(x[mu, i] * t[i], (i, 1, N)) + noise[mu]
 
 problem = ConvexProblem(
     minimize=Sum((y - h) ** 2, (mu, 1, P)) / 2 + Sum(C * Abs(w[i]) + gamma * w[i] ** 2 / 2, (i, 1, N)),
+    named={Symbol("E_test"): average(fresh((y - h) ** 2)), Symbol("rho_w"): average(Abs(w[i]) > 0)},
     name="Regression with absolute and square penalties",
     cite="H. Zou, T. Hastie, J. R. Stat. Soc. B 67, 301 (2005)",
 )

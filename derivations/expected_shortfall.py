@@ -1,5 +1,7 @@
 """Portfolios by expected shortfall: the mean of the worst losses, and where it has no minimum.
 
+The true risk exceeds that of the optimal portfolio by the factor ``sqrt(q_0)``.
+
 Values: ``alpha``, the length of the history over the number of assets, and the level ``beta`` between zero
 and one. Below a line ``alpha(beta)`` some portfolio seems to be without risk in the history, and the minimum
 runs off to infinity.
@@ -17,6 +19,7 @@ beta = Symbol("beta", positive=True)
 problem = ConvexProblem(
     minimize=(1 - beta) * P * v + Sum(u[mu], (mu, 1, P)),
     subject_to=[u[mu] >= 0, u[mu] + v + Sum(x[mu, i] * w[i], (i, 1, N)) >= 0, Eq(Sum(w[i], (i, 1, N)), N), beta < 1],
+    named={Symbol("q_0"): average(w[i] ** 2)},
     name="Portfolio of least expected shortfall",
     cite="S. Ciliberti, I. Kondor, M. Mezard, Quant. Finance 7, 389 (2007)",
 )

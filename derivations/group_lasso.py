@@ -1,5 +1,7 @@
 """Regression on pairs of weights that vanish together: the group lasso.
 
+The error on the data of training is ``E_train``.
+
 Values: ``alpha``, the penalty ``gamma``, the law of the labels ``b``. A pair is its cavity field with the length
 softly thresholded.
 
@@ -16,6 +18,7 @@ h = Sum(x[mu, i] * w1[i] + z[mu, i] * w2[i], (i, 1, N))
 
 problem = ConvexProblem(
     minimize=Sum((b[mu] - h) ** 2, (mu, 1, P)) / 2 + gamma * Sum(norm(w1[i], w2[i]), (i, 1, N)),
+    named={Symbol("E_train"): average((b[mu] - h) ** 2)},
     name="Regression on pairs of weights",
     cite="M. Yuan, Y. Lin, J. R. Stat. Soc. B 68, 49 (2006)",
 )

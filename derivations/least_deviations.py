@@ -1,12 +1,14 @@
 """Least absolute deviations: the regression of medians, with noise and without penalty.
 
+The error of the estimate is ``E_w``.
+
 Values: ``alpha`` above one, the laws of the teacher ``t`` and of the ``noise``. With outliers alone (noise
 that is zero for most data) the teacher is found exactly.
 
 N. El Karoui, D. Bean, P. J. Bickel, C. Lim, B. Yu, Proc. Natl. Acad. Sci. 110, 14557 (2013).
 """
 
-from sympy import Abs, Sum
+from sympy import Abs, Sum, Symbol
 from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
@@ -17,6 +19,7 @@ residual = Sum(x[mu, i] * t[i], (i, 1, N)) + noise[mu] - Sum(x[mu, i] * w[i], (i
 
 problem = ConvexProblem(
     minimize=Sum(Abs(residual), (mu, 1, P)),
+    named={Symbol("E_w"): average((w[i] - t[i]) ** 2)},
     name="Least absolute deviations",
     cite="N. El Karoui, D. Bean, P. J. Bickel, C. Lim, B. Yu, Proc. Natl. Acad. Sci. 110, 14557 (2013)",
 )

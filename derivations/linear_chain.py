@@ -1,5 +1,7 @@
 """A chain of random linear layers whose last one is learned: regression through a product of random matrices.
 
+The generalisation error, of labels without noise, is ``E_g``.
+
 Values: ``alpha = P/N``, the widths ``K/N`` and ``L/K``, the penalty ``gamma``, the law of the teacher. The
 spectrum that the last layer sees is that of a product of three Wishart matrices.
 
@@ -21,6 +23,7 @@ gamma = Symbol("gamma", positive=True)
 problem = ConvexProblem(
     minimize=Sum(Sum(x[mu, i] * (t[i] - s[i]), (i, 1, N)) ** 2, (mu, 1, P)) / 2 + gamma * Sum(v[b] ** 2, (b, 1, L)) / 2,
     subject_to=[Eq(s[i], Sum(F[a, i] * r[a], (a, 1, K))), Eq(r[a], Sum(G[b, a] * v[b], (b, 1, L)))],
+    named={Symbol("E_g"): average((t[i] - s[i]) ** 2)},
     name="A chain of random linear layers",
     cite="J. A. Zavatone-Veth, W. L. Tong, C. Pehlevan, Phys. Rev. E 105, 064118 (2022)",
 )

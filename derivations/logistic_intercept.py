@@ -1,5 +1,7 @@
 """Logistic regression with an intercept: classes of unequal size, drawn by a logistic teacher.
 
+A fresh point is given to the wrong class with the probability ``epsilon_g``.
+
 Values: ``alpha``, the penalty ``gamma``, the teacher's weights ``t`` and its intercept ``c``.
 
 E. J. Candes, P. Sur, Ann. Statist. 48, 27 (2020), on when the estimate exists without penalty.
@@ -7,7 +9,7 @@ E. J. Candes, P. Sur, Ann. Statist. 48, 27 (2020), on when the estimate exists w
 
 from sympy import Rational, Sum, Symbol, exp, log
 
-from symcavity import ConvexProblem, Coupling, Feature, Global, N, P, Quenched, alpha, average, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, Global, N, P, Quenched, alpha, average, fresh, i, mu
 
 x, w, t, b = Coupling("x"), Feature("w"), Quenched("t", i), Global("b")
 c, gamma = Symbol("c", real=True), Symbol("gamma", positive=True)
@@ -17,6 +19,7 @@ y = Quenched("y", mu, law={1: 1 / (1 + exp(-u - c)), -1: 1 / (1 + exp(u + c))}, 
 
 problem = ConvexProblem(
     minimize=Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
+    named={Symbol("epsilon_g"): average(fresh(y[mu] * h < 0))},
     name="Logistic regression with an intercept",
     cite="E. J. Candes, P. Sur, Ann. Statist. 48, 27 (2020)",
 )

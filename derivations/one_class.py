@@ -1,5 +1,7 @@
 """One class: the hyperplane that keeps most of the data from the origin.
 
+The share of outliers is ``n_out``.
+
 Values: ``alpha``, the share ``nu`` of outliers, the means ``m`` of the features. ``nu`` bounds the share of
 outliers from above and that of support vectors from below.
 
@@ -17,6 +19,7 @@ nu = Symbol("nu", positive=True)
 problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2 + Sum(xi[mu], (mu, 1, P)) / nu - P * rho,
     subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= rho - xi[mu], xi[mu] >= 0, nu < 1],
+    named={Symbol("n_out"): average(xi[mu] > 0)},
     name="One class",
     cite=(
         "B. Scholkopf, J. C. Platt, J. Shawe-Taylor, A. J. Smola, R. C. Williamson, Neural Comput. 13, "

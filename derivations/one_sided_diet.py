@@ -1,5 +1,7 @@
 """Consumers whose benefits differ from the harm that they do: ecosystems without reciprocity.
 
+The shares of resources and of consumers that survive are ``phi_R`` and ``phi_C``.
+
 Values: ``alpha``, ``sigma`` and the correlation ``rho`` between what a consumer gains and what a resource
 loses; the law of the carrying capacities ``K``. At ``rho = 1`` the system is a minimisation; with less
 reciprocity its fixed point becomes unstable, and the abundances never settle.  Where consumers are few, the
@@ -23,6 +25,7 @@ problem = System(
         Complementary(n[mu], 1 - Sum(gain[mu, i] * R[i], (i, 1, N))),
     ],
     equations=[],
+    named={Symbol("phi_R"): average(R[i] > 0), Symbol("phi_C"): average(n[mu] > 0)},
     name="Consumers and resources without reciprocity",
     cite="E. Blumenthal, J. W. Rocks, P. Mehta, Phys. Rev. Lett. 132, 127401 (2024)",
 )

@@ -17,6 +17,7 @@ problem = ConvexProblem(
     subject_to=[y[mu] * (Sum(x[mu, i] * w[i], (i, 1, N)) + b) >= 1],
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     name="Perceptron capacity with a bias and unequal classes",
+    cite="E. Gardner, J. Phys. A 21, 257 (1988)",
 )
 values = {alpha: 1, y: {1: Rational(4, 5), -1: Rational(1, 5)}}
 shown = [average(w[i] ** 2), b]

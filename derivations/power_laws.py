@@ -1,5 +1,7 @@
 """Learning curves of spectra that are power laws: how fast a kernel learns what lies in its slow modes.
 
+The generalisation error is ``E_g``.
+
 Values: arrays of the variances ``l`` of the features and of the teacher's weights ``t``, ``P``, and
 ``gamma``. With ``l = i**-a`` and ``l t**2 = i**-b`` the error falls as ``P**-(min(b - 1, 2 a))`` without
 noise and penalty.
@@ -19,6 +21,7 @@ gamma = Symbol("gamma", positive=True)
 problem = ConvexProblem(
     minimize=Sum(Sum(x[mu, i] * (t[i] - w[i]), (i, 1, N)) ** 2, (mu, 1, P)) / 2
     + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
+    named={Symbol("E_g"): Sum(l[i] * (t[i] - w[i]) ** 2, (i, 1, N))},
     name="Regression on a spectrum that is a power law",
     cite=(
         "S. Spigler, M. Geiger, M. Wyart, J. Stat. Mech. 124001 (2020); B. Bordelon, A. Canatar, C. "

@@ -1,5 +1,7 @@
 """Regression of a quantile, with an intercept: the pinball loss.
 
+The coverage, the share of fresh data below the estimated quantile, is ``c_g``.
+
 Values: ``alpha``, the level ``tau`` between zero and one, the laws of the teacher and of the noise. The
 intercept is not the quantile of the noise: the estimate covers less than ``tau`` of new data.
 
@@ -10,7 +12,7 @@ Neural Inf. Process. Syst. 34 (2021).
 from sympy import Max, Rational, Sum, Symbol
 from sympy.stats import Normal
 
-from symcavity import ConvexProblem, Coupling, Feature, Global, N, P, Quenched, alpha, average, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, Global, N, P, Quenched, alpha, average, fresh, i, mu
 
 x, w, b = Coupling("x"), Feature("w"), Global("b")
 t, noise = Quenched("t", i), Quenched("noise", mu)
@@ -20,6 +22,7 @@ r = Sum(x[mu, i] * (t[i] - w[i]), (i, 1, N)) + noise[mu] - b
 problem = ConvexProblem(
     Sum(Max(tau * r, (tau - 1) * r), (mu, 1, P)),
     [tau < 1],
+    named={Symbol("c_g"): average(fresh(r < 0))},
     name="Regression of a quantile",
     cite=(
         "R. Koenker, G. Bassett, Econometrica 46, 33 (1978); "

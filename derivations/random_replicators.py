@@ -1,5 +1,7 @@
 """Replicators with random interactions: strategies that share one population.
 
+The share of strategies that survive is ``phi_S``.
+
 Values: the cooperation pressure ``u`` and the reciprocity ``g`` of the payoffs. For symmetric payoffs (``g =
 1``) all is a maximum of the fitness, which is single above ``u = sqrt(2)``.
 
@@ -17,6 +19,7 @@ J = Coupling("J", between=(i, i), reciprocity=g)
 problem = System(
     equations=[Eq(Sum(s[i], (i, 1, N)), N)],
     conditions=[Complementary(s[i], f + u * s[i] - Sum(J[i, j] * s[j], (j, 1, N)))],
+    named={Symbol("phi_S"): average(s[i] > 0)},
     name="Replicators with random interactions",
     cite="S. Diederich, M. Opper, Phys. Rev. A 39, 4333 (1989)",
 )

@@ -1,5 +1,7 @@
 """Fixed points of a network of rectified units with random inhibition.
 
+The share of active units is ``phi_A``.
+
 Values: the gain ``g``, the mean inhibition ``A``, the law of the inputs ``xi``, the reciprocity ``r`` of the
 connections. The fixed point is stable while ``g**2`` times the share of active units is below one where ``r =
 0``.
@@ -15,7 +17,9 @@ J = Coupling("J", between=(i, i), mean=-A / N, variance=g**2 / N, reciprocity=r)
 
 problem = System(
     equations=[Eq(s[i], Max(0, xi[i] + Sum(J[i, j] * s[j], (j, 1, N))))],
+    named={Symbol("phi_A"): average(s[i] > 0)},
     name="A network of rectified units",
+    cite="J. Kadmon, H. Sompolinsky, Phys. Rev. X 5, 041030 (2015)",
 )
 values = {g: Rational(1, 2), A: 1, r: 0, xi: {1: Rational(1, 2), 2: Rational(1, 2)}}
 shown = [average(s[i]), average(s[i] ** 2), average(s[i] > 0)]

@@ -1,5 +1,7 @@
 """Robust regression without penalty: Huber's loss where the noise has outliers.
 
+The error of the estimate is ``E_w``.
+
 Values: ``alpha`` above one, the knee ``d`` of the loss, the law of the noise, here a Gaussian of which a
 share is wider. The error does not depend on the teacher. The optimal loss is not that of classical statistics
 once ``P/N`` is finite.
@@ -20,6 +22,7 @@ r = Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) - width[mu] * g[mu]
 
 problem = ConvexProblem(
     minimize=Sum(Piecewise((r**2 / 2, Abs(r) <= d), (d * Abs(r) - d**2 / 2, True)), (mu, 1, P)),
+    named={Symbol("E_w"): average((w[i] - t[i]) ** 2)},
     name="Robust regression",
     cite=(
         "N. El Karoui, D. Bean, P. J. Bickel, C. Lim, B. Yu, Proc. Natl. Acad. Sci. 110, 14557 (2013); "

@@ -18,6 +18,7 @@ problem = ConvexProblem(
     subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= 1 - xi[mu], xi[mu] >= 0],
     named={Symbol("n_SV"): average(Datum("lambda")[mu] > 0)},
     name="Soft-margin classification of random points",
+    cite="C. Cortes, V. Vapnik, Mach. Learn. 20, 273 (1995)",
 )
 values = {alpha: 2, C: 1}
 shown = [average(w[i] ** 2), average(xi[mu] > 0)]

@@ -1,5 +1,7 @@
 """Three classes told apart by the softmax loss with ridge penalty, labels at random.
 
+The mean loss on the data of training is ``l_train``; that on fresh data cannot fall below ``log(3)``.
+
 Values: ``alpha``, ``gamma``. Each datum hears three fields, and its law fixes three multipliers together: the
 cavity fields have a covariance, and the responses are matrices. Classes are alike, and weights add up to zero.
 
@@ -18,6 +20,7 @@ loss = log(sum(exp(u) for u in h)) - sum(KroneckerDelta(y[mu], k + 1) * u for k,
 
 problem = ConvexProblem(
     minimize=Sum(loss, (mu, 1, P)) + gamma * Sum(w1[i] ** 2 + w2[i] ** 2 + w3[i] ** 2, (i, 1, N)) / 2,
+    named={Symbol("l_train"): average(loss)},
     name="Three classes, softmax loss",
     cite=(
         "B. Loureiro, G. Sicuro, C. Gerbelot, A. Pacco, F. Krzakala, L. Zdeborova, Adv. Neural Inf. "

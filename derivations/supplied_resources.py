@@ -1,5 +1,7 @@
 """Consumers and resources that are supplied from outside: a niche for each, and no extinction of resources.
 
+The share of consumers that survive is ``phi_C``.
+
 Values: ``alpha``, the number of consumers over that of resources, ``sigma``, the laws of the supply ``K`` and
 of the costs ``m``. Each resource decays at unit rate, ``R (1 + consumption) = K``; it is positive, and named
 by its logarithm ``r``.
@@ -20,6 +22,7 @@ eaten = Sum(c[mu, i] * n[mu], (mu, 1, P))
 problem = System(
     equations=[Eq(R[i], exp(r[i])), Eq(1 + eaten, K[i] * exp(-r[i]))],
     conditions=[Complementary(n[mu], m[mu] - Sum(c[mu, i] * R[i], (i, 1, N)))],
+    named={Symbol("phi_C"): average(n[mu] > 0)},
     name="Consumers and supplied resources",
     cite="W. Cui, R. Marsland, P. Mehta, Phys. Rev. Lett. 125, 048101 (2020)",
 )

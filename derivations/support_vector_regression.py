@@ -1,5 +1,8 @@
 """Support vector regression: an epsilon-insensitive loss on the labels of a noisy teacher.
 
+The error of the weights is ``E_w``; that of fresh labels is larger by the variance of the noise. The share of
+data outside of the tube is ``n_out``.
+
 Values: ``alpha``, the penalty ``C``, the half width ``epsilon`` of the tube, the laws of the teacher and of
 the noise.
 
@@ -20,6 +23,7 @@ error = Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) - noise[mu]
 problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2 + C * Sum(above[mu] + below[mu], (mu, 1, P)),
     subject_to=[error <= epsilon + above[mu], -error <= epsilon + below[mu], above[mu] >= 0, below[mu] >= 0],
+    named={Symbol("E_w"): average((w[i] - t[i]) ** 2), Symbol("n_out"): average(above[mu] + below[mu] > 0)},
     name="Support vector regression",
     cite="V. Vapnik, The Nature of Statistical Learning Theory (Springer, 1995)",
 )

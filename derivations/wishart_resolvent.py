@@ -1,5 +1,7 @@
 """The resolvent of a correlated random matrix: both sides have a covariance.
 
+The trace of the resolvent per dimension is ``G``.
+
 Values: ``alpha``, the distance ``z`` below the spectrum, the variances ``l`` of the features and ``s`` of the
 data. The response of ``w`` is the normalised trace of ``(z + x'x)**(-1)``; for ``l = s = 1`` it is the law of
 Marchenko and Pastur.
@@ -21,6 +23,7 @@ problem = System(
         Eq(u[mu], Sum(x[mu, i] * w[i], (i, 1, N))),
         Eq(z * w[i], g[i] - Sum(x[mu, i] * u[mu], (mu, 1, P))),
     ],
+    named={Symbol("G"): average(response(w[i]))},
     name="The resolvent of a correlated random matrix",
     cite=(
         "V. A. Marchenko, L. A. Pastur, Math. USSR Sb. 1, 457 (1967); R. Couillet, M. Debbah, Random "

@@ -1,12 +1,14 @@
 """Zero-sum games with random payoffs: the value, and how many strategies are played.
 
+The shares of strategies that the players use are ``n_w`` and ``n_other``.
+
 Values: ``alpha``, the ratio of the numbers of strategies of the two players. The other player's strategies
 are the multipliers ``lambda``, with the sum ``N``.
 
 J. Berg, A. Engel, Phys. Rev. Lett. 81, 4999 (1998).
 """
 
-from sympy import Eq, Sum
+from sympy import Eq, Sum, Symbol
 
 from symcavity import ConvexProblem, Coupling, Datum, Feature, Global, N, alpha, average, i, mu
 
@@ -15,6 +17,7 @@ x, w, V, other = Coupling("x"), Feature("w"), Global("V"), Datum("lambda")
 problem = ConvexProblem(
     minimize=N * V,
     subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) <= V, w[i] >= 0, Eq(Sum(w[i], (i, 1, N)), N)],
+    named={Symbol("n_w"): average(w[i] > 0), Symbol("n_other"): average(other[mu] > 0)},
     name="Zero-sum games",
     cite="J. Berg, A. Engel, Phys. Rev. Lett. 81, 4999 (1998)",
 )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
-from sympy import Expr, S, Symbol, oo
+from sympy import Dummy, Expr, Ge, Gt, Le, Lt, S, Symbol, default_sort_key, exp, false, log, oo, true
+from sympy.core.relational import Relational
 
 from symcavity.algebra.door import as_sympy
 from symcavity.algebra.node import Node, replaced_by
+from symcavity.algebra.signs import sign_of
 
 
 class ImplicitAverage(Node):
@@ -94,3 +97,54 @@ class ImplicitAverage(Node):
         between = f"{above}{x}{below},\\; " if above or below else ""
         tex = f"\\left\\langle \\left. {expr} \\,\\right|\\, {between}{psi} = \\zeta \\right\\rangle_{{\\zeta}}"
         return f"{tex}^{{{exp}}}" if exp else tex
+
+
+def implicit_average(expr: Expr, x: Symbol, psi: Expr, low: Expr = -oo, high: Expr = oo) -> Expr:
+    """Average over an implicit law, in parts where events in the integrand begin and end.
+
+    An event is a comparison that is monotone in the unknown: affine in it, or in one exponential of it.  Others stay in
+    the integrand, as do those whose place in a range with ends of its own is not known.
+    """
+    if (low, high) != (-oo, oo):
+        return ImplicitAverage(expr, x, psi, low, high)
+    cuts: dict[Expr, dict[Relational, int]] = {}
+    for event in sorted(expr.atoms(Relational), key=default_sort_key):
+        if event.has(x) and (found := _place(event, x)) is not None:
+            cuts.setdefault(found[0], {})[event] = found[1]
+    if not cuts or (not all(place.is_comparable for place in cuts) and len(cuts) > 1):
+        return ImplicitAverage(expr, x, psi, low, high)
+    places = sorted(cuts, key=float) if len(cuts) > 1 else list(cuts)
+    total: Expr = S.Zero
+    for k, (start, end) in enumerate(pairwise([low, *places, high])):
+        known = {
+            event: true if (way > 0) == (k > n) else false
+            for n, place in enumerate(places)
+            for event, way in cuts[place].items()
+        }
+        total += ImplicitAverage(expr.xreplace(known), x, psi, start, end)
+    return total
+
+
+def _place(event: Relational, x: Symbol) -> tuple[Expr, int] | None:
+    """Where an event begins, and 1 if it holds above that place, -1 if it holds below; None where that is not known."""
+    if not isinstance(event, Gt | Ge | Lt | Le):
+        return None
+    gap = event.lhs - event.rhs if isinstance(event, Gt | Ge) else event.rhs - event.lhs
+    powers = [e for e in gap.atoms(exp) if e.has(x)]
+    if len(powers) > 1:
+        return None
+    y, rate = Dummy("y", positive=True), S.One
+    if powers:
+        rate = powers[0].args[0].diff(x)
+        if rate.has(x) or powers[0].args[0] != rate * x:
+            return None
+        gap = gap.xreplace({powers[0]: y})
+    variable = y if powers else x
+    slope = gap.diff(variable)
+    way = None if slope.has(x, y) or gap.has(x if powers else y) else sign_of(slope * rate)
+    if way not in (1, -1):
+        return None
+    place = -gap.xreplace({variable: S.Zero}) / slope
+    if not powers:
+        return place, way
+    return (log(place) / rate, way) if sign_of(place) == 1 else None

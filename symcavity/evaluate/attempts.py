@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sympy import Expr, Mul, Symbol, factor_terms
@@ -35,6 +35,8 @@ from symcavity.evaluate.roots import FEW, STARTS, nearest_miss
 from symcavity.evaluate.solution import Solution
 from symcavity.evaluate.values import Given, Task, read_values
 
+Effort = Literal["full", "brief", "near"]
+
 
 @dataclass
 class Search:
@@ -52,6 +54,9 @@ class Search:
         Attempts that found nothing.
     complaints : list of str
         What is wrong with roots that are not solutions.
+    effort : str
+        ``"full"``; ``"brief"`` does not look for the point that misses least, where nothing is found; ``"near"``
+        looks for the root of a system next to the guess, and nowhere else.
     """
 
     task: Task
@@ -60,6 +65,7 @@ class Search:
     guess: Mapping[Symbol, Any] | None = None
     lost: list[Lost] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
+    effort: Effort = "full"
 
     @cached_property
     def whole(self) -> ClosedMap:
@@ -180,6 +186,8 @@ def roots_of_core(search: Search) -> Outcome:
         admitted = search.admitted(roots_of(system, search.guess), first=True)
         if admitted:
             return search.chosen(admitted)
+        if search.effort == "near":
+            return Lost(is_last=True)
     roots = roots_of(system, None, STARTS if every else FEW, every=every)
     admitted = search.admitted(roots, first=not every)
     if not admitted and not every and len(system.left) == 1:  # the first root is not always the admissible one
@@ -254,6 +262,7 @@ def solve(
     guess: Mapping[Symbol, Any] | None = None,
     *,
     double: bool = False,
+    effort: Effort = "full",
 ) -> Solution:
     """Solve the closed equations.
 
@@ -270,6 +279,8 @@ def solve(
         A solution nearby, for continuation.
     double : bool
         Whether to stay in double precision throughout.
+    effort : str
+        How far to look: see :class:`Search`.
 
     Raises
     ------
@@ -283,8 +294,9 @@ def solve(
         If no root was found, or it could not be polished; the best point is in ``.best``.
     """
     given = read_values(task, values, dps).in_own_units(task)
+    given = replace(given, double=True) if double else given
     near = None if guess is None else given.inward(guess)
-    return solve_given(task, replace(given, double=True) if double else given, observable, near)
+    return solve_given(task, given, observable, near, effort=effort)
 
 
 @alone
@@ -297,7 +309,12 @@ def resting(
 
 
 def solve_given(
-    task: Task, given: Given, observable: Callable[[Any], Expr], guess: Mapping[Symbol, Any] | None = None
+    task: Task,
+    given: Given,
+    observable: Callable[[Any], Expr],
+    guess: Mapping[Symbol, Any] | None = None,
+    *,
+    effort: Effort = "full",
 ) -> Solution:
     """Solve the closed equations at values that have been read, by one attempt after another.
 
@@ -310,7 +327,7 @@ def solve_given(
     NotConverged
         If all attempts were lost.
     """
-    search = Search(task, given, observable, guess)
+    search = Search(task, given, observable, guess, effort=effort)
     for attempt in ATTEMPTS:
         outcome = _tried(attempt, search) if attempt.applies(search) else Lost()
         if isinstance(outcome, Found):
@@ -393,7 +410,7 @@ def infeasible(given: Given, ended: Ended) -> Infeasible:
     way = f"a {evidence.way} alpha" if evidence.way else "other values of the parameters"
     if evidence.way and isinstance(evidence, saddle_attempt.Proof):
         way += " (error.evidence.load is that at which solutions end)"
-    supported = "values at which the problem has a solution that fixes its states"
+    supported = "values at which the problem has a unique solution"
     return Infeasible(_no_solution(given, ended), supported, _edge(given) or way, evidence)
 
 
@@ -405,7 +422,7 @@ def _not_found(search: Search) -> NotConverged:
     system, given = search.eliminated, search.given
     best: dict[Symbol, float] = {}
     gap = float("nan")
-    if system.left and len(system.core) == len(system.left):
+    if search.effort == "full" and system.left and len(system.core) == len(system.left):
         point, gap = nearest_miss(system.residual(), system.unknowns)
         best = system.complete(point)
     elif not system.left:

@@ -300,7 +300,7 @@ class _Explicit:
         evidence = OnlyRoot(wrong, "; ".join(f"{s} would be {v:.6g}" for s, v in wrong.items()))
         return Infeasible(
             f"There is no solution at {where}. {evidence}",
-            "values at which the problem has a solution that fixes its states",
+            "values at which the problem has a unique solution",
             "errors='nan', for nan at such points",
             evidence,
         )

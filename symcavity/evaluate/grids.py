@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from symcavity.algebra.legendre import legendre
 from symcavity.errors import NotConverged
-from symcavity.evaluate.legendre import legendre
 
 COUNT = 16  # nodes of one panel
 REACH, FARTHEST = 9.0, 38.0  # the Gaussian weight beyond nine standard deviations is below double precision
@@ -224,11 +224,13 @@ def within(law: Callable[[Any], tuple[Any, Any]], low: Any, high: Any) -> Callab
     if low is None and high is None:
         return law
     bottom, top = (v if v is None else np.asarray(v, dtype=float)[..., None] for v in (low, high))
+    with np.errstate(all="ignore"):
+        way = np.where(law(_beside(low, high))[1] < 0, -1.0, 1.0)
 
     def extended(x: Any) -> tuple[Any, Any]:
         inside = np.clip(x, bottom, top)
         value, slope = law(inside)
-        slope = np.where(x == inside, slope, 1 + np.abs(slope))
+        slope = np.where(x == inside, slope, way * (1 + np.abs(slope)))
         return value + slope * (x - inside), slope
 
     return extended

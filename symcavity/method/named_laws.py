@@ -96,12 +96,14 @@ def named_law(site: Site) -> NamedLaw | None:
     zero = dict.fromkeys(solution.sources, S.Zero)
     values = {q: v.xreplace(zero) for q, v in region.values.items()}
     argument = next((q for q, v in values.items() if v == x), None)
+    if argument is None:  # the law is solved in a function of the states, such as their logarithm
+        return None
     functions = {q: v.xreplace({x: argument}) for q, v in values.items() if v.has(x) and v != x}
     others = {h.eta for h in site.heard} - {own.eta}
     drawn = {q.given for q in site.law.quenched() if q.given is not None}
     smooth = not any(v.has(sign, Heaviside, Piecewise, *others) for v in functions.values())
     given = all(h.carrier in drawn for h in site.heard if h is not own)
-    if argument is None or not functions or not smooth or not given or site.law.pairs:
+    if not functions or not smooth or not given or site.law.pairs:
         return None
     slopes = _slopes(site, argument, functions)
     return NamedLaw(site, argument, functions, slopes) if slopes else None

@@ -16,6 +16,7 @@ from sympy import Equality, Symbol, sympify
 
 from symcavity.algebra.precision import given_out, mp
 from symcavity.errors import Infeasible, NotConverged, UnstableSolution, ValuesError
+from symcavity.evaluate.attempts import Effort
 from symcavity.evaluate.binding import solve_theory, task_of
 from symcavity.evaluate.numbers import exact_value
 from symcavity.evaluate.solution import Solution
@@ -29,8 +30,9 @@ from symcavity.writing.displays import Formula, html
 
 STABILITY, FEASIBILITY = "stability", "feasibility"
 POINTS = 11  # at which the range across is looked at
+SHORTEST = 2**9  # shares of the way that a step along a branch may be
 HALVED = 4  # times that a bracket is halved before the end is extrapolated
-ROUNDS = 40
+ROUNDS, STALE = 40, 6  # of an extrapolation; in a row without a solution
 NEARER = 8  # by this factor each point is nearer to the boundary than the one before
 CLOSE = 0.02  # where a bracket is as narrow, relative, it is not halved first
 FOLLOWED = 3  # points of a line from which the next is guessed
@@ -137,7 +139,9 @@ def boundary(
     of ``1 - L``, and with a quantity ``q`` that vanishes or diverges like any power it is one of ``q/q'``, with the
     exact derivative ``q'``.  Polynomials through ever closer points are taken at zero, until they agree.
 
-    Along a line each solution starts at the last one.  After three places with one point each the next is looked for
+    Along a line each solution starts at the last one.  Where a problem is not convex, its solution is looked for from
+    afar at the ends of the range, and followed from there by steps along its branch; a branch that reaches neither end
+    is found only if these have no solution.  After three places with one point each the next is looked for
     where a parabola through them leads, and over the whole range only if it is not there.
     """
     if isinstance(what, str) and what not in (STABILITY, FEASIBILITY):
@@ -160,7 +164,7 @@ def boundary(
     near: dict[Symbol, float] | None = None
     for x, given in lines:
         line = _Line(theory, what, name, given, dps)
-        line.near = near
+        line.near, line.at = near, mp.mpf(ends[0])
         for a, b in line.following(found, x, *ends) or line.brackets(*ends):
             y, error = line.end(a, b)
             points.append((x, y, error))
@@ -187,23 +191,52 @@ class _Line:
         if isinstance(what, str) and what not in (STABILITY, FEASIBILITY):
             raise ValuesError(f"{what!r:.60} cannot be lost.", "'stability', 'feasibility', an observable, Eq(...)")
         self.theory, self.what, self.across, self.values, self.dps = theory, what, across, values, dps
-        self.near: dict[Symbol, float] | None = None
+        self.near: dict[Symbol, float] | None = None  # the last solution, at the place:
+        self.at = mp.zero
+        self.doubted = False  # whether a search from afar has agreed that a solution is lost before it should be
         self.solved: list[tuple[Any, Solution]] = []
 
     def solution(self, y: Any) -> Solution | None:
-        """The solution at a place; None where it is lost."""
+        """The solution at a place, looked for from afar; None where what is to be lost is lost."""
+        return self._kept(self._solved(y, "brief"))
+
+    def followed(self, y: Any) -> Solution | None:
+        """The solution at a place, next to the last one; None where it is lost.
+
+        The one of a convex problem is looked for as anywhere.  The branch of another system is followed in steps that
+        are halved where the next root is not found: a search from afar takes as long as hundreds of them.
+        """
+        if self.theory.system.convex or self.near is None:
+            return self.solution(y)
+        at, end = self.at, mp.mpf(y)
+        step = way = end - at
+        while abs(step) * SHORTEST > abs(way):
+            aim = end if abs(end - at) <= abs(step) else at + step
+            if (found := self._solved(aim, "near")) is None:
+                step = (aim - at) / 2
+            elif aim == end:
+                return self._kept(found)
+            else:
+                at, step = aim, 2 * step
+        return self._kept(self._solved(y, "near")) if not way else None
+
+    def _solved(self, y: Any, effort: Effort) -> Solution | None:
         tick(f"the boundary, {self.across} = {mp.nstr(mp.mpf(y), 6)}")
         exact = float(y) if self.dps <= 15 else mp.nstr(y, self.dps + 15)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnstableSolution)
             try:
                 guess = self.near if not self.theory.system.convex else None
-                found = solve_theory(self.theory, {**self.values, self.across: exact}, self._digits, guess)
+                values = {**self.values, self.across: exact}
+                found = solve_theory(self.theory, values, self._digits, guess, effort=effort)
             except (Infeasible, NotConverged):
                 return None
-        if not found.is_limit:  # what is unstable leads to its neighbours as well
-            self.near = {s: float(v) for s, v in found.values.items()}
-        if self.what == STABILITY and not found.stability < 1:
+        self._seen(y, found)
+        return found
+
+    def _kept(self, found: Solution | None) -> Solution | None:
+        """A solution, if it still has what is to be lost."""
+        if found is None or (self.what == STABILITY and not found.stability < 1):
             return None
         if self.what == FEASIBILITY and found.is_limit:
             return None
@@ -212,6 +245,12 @@ class _Line:
         if not isinstance(self.what, str) and (found.is_limit or found[self.what] == 0):
             return None
         return found
+
+    def _seen(self, y: Any, found: Solution) -> None:
+        """Go on from a solution; what is unstable leads to its neighbours as well."""
+        if not found.is_limit:
+            self.at = mp.mpf(y)
+            self.near = {s: float(v) for s, v in found.values.items()}
 
     @property
     def _other(self) -> str:
@@ -238,7 +277,7 @@ class _Line:
 
     def between(self, grid: list[float]) -> list[tuple[float, float]]:
         """Neighbours on a grid, the first of which has what the second has lost."""
-        found = {y: self.solution(y) for y in grid}
+        found = self._scanned(grid)
         self.solved = [(y, s) for y, s in found.items() if s is not None]
         if isinstance(self.what, Equality):
             gap = sympify(self.what.lhs - self.what.rhs)
@@ -246,6 +285,33 @@ class _Line:
             return [(a, b) for a, b in pairwise(grid) if a in signs and b in signs and signs[a] != signs[b]]
         out = [(a, b) for a, b in pairwise(grid) if found[a] is not None and found[b] is None]
         return out + [(b, a) for a, b in pairwise(grid) if found[a] is None and found[b] is not None]
+
+    def _scanned(self, grid: list[float]) -> dict[float, Solution | None]:
+        """The solutions at places in order.
+
+        Where a system that is not convex has lost its solution, it is looked for from afar at the end of the range, and
+        followed back from there.
+        """
+        if self.theory.system.convex:
+            return {y: self.solution(y) for y in grid}
+        found = {grid[0]: self.solution(grid[0])}
+        order = grid if self.at == grid[0] or len(grid) == 2 else grid[::-1]
+        for n, y in enumerate(order):
+            if y in found:
+                continue
+            if n and self.at == order[n - 1]:  # what is unstable has neighbours as well
+                found[y] = self.followed(y)
+            elif y in (grid[0], grid[-1]) or self.near is None:
+                found[y] = self.solution(y)
+            if self.at == y:
+                here = self.at, self.near
+                for back in reversed(order[:n]):
+                    if found.get(back) is None:
+                        found[back] = self.followed(back)
+                    if self.at != back:
+                        break
+                self.at, self.near = here
+        return {y: found.get(y) for y in grid}
 
     def following(
         self, found: list[list[tuple[float, float]]], x: Any, low: float, high: float
@@ -271,7 +337,10 @@ class _Line:
             return self._crossing(a, b)
         with mp.workdps(self.dps + 15):
             inner, outer = mp.mpf(a), mp.mpf(b)
+            lost = outer
             start = min(self.solved, key=lambda pair: abs(pair[0] - a))[1]
+            self._seen(inner, start)
+            self.doubted = self.theory.system.convex
             states: list[tuple[Any, Solution]] = [(inner, start)]
             for _ in range(HALVED):
                 if abs(outer - inner) < CLOSE * abs(inner):
@@ -279,7 +348,7 @@ class _Line:
                 inner, outer = self._halved(states, inner, outer, mp.mpf(1) / 2)
             measure = self._measure([s for _, s in states])
             known = [(y, measure(s)) for y, s in states[-MEMORY:]]
-            fresh, before, goal = True, None, mp.mpf(10) ** -self.dps
+            fresh, stale, before, goal = True, 0, None, mp.mpf(10) ** -self.dps
             best: tuple[Any, Any] = (None, mp.inf)
             for _ in range(ROUNDS):
                 end = _at_zero(known[-MEMORY:])
@@ -298,8 +367,11 @@ class _Line:
                     share = mp.mpf(1) / 2
                 else:
                     share = min(share * (1 - mp.mpf(1) / NEARER), (share + 1) / 2 if share < 1 else mp.mpf(1) / 2)
-                inner, outer = self._halved(states, inner, outer, share)
+                inner, outer = self._halved(states, inner, outer, share, end)
                 fresh = len(states) > count
+                stale = 0 if fresh else stale + 1
+                if stale > STALE:
+                    break
                 try:
                     known += [(y, measure(s)) for y, s in states[count:]]
                 except NotConverged:  # so close to the end nothing has enough digits
@@ -312,7 +384,9 @@ class _Line:
                     {self.across: float(inner)},
                     hint=self._other,
                 )
-            slack = max(10 * error, abs(outer - inner))
+            if self.what == FEASIBILITY:  # a branch is not followed to its very end: that it ends is what was asked for
+                outer = lost
+            slack = max(10 * error, abs(outer - inner) if self.what != FEASIBILITY else 0)
             if end is None or not min(inner, outer) - slack <= end <= max(inner, outer) + slack:
                 raise NotConverged(
                     f"The solution ends between {self.across} = {mp.nstr(inner, 8)} and {mp.nstr(outer, 8)}, but not "
@@ -323,10 +397,15 @@ class _Line:
         with mp.workdps(self.dps):
             return given_out(+end), float(max(error, abs(end) * mp.mpf(10) ** -self.dps))
 
-    def _halved(self, states: list[tuple[Any, Solution]], inner: Any, outer: Any, share: Any) -> tuple[Any, Any]:
+    def _halved(
+        self, states: list[tuple[Any, Solution]], inner: Any, outer: Any, share: Any, expected: Any = None
+    ) -> tuple[Any, Any]:
         """A narrower bracket."""
         middle = inner + share * (outer - inner)
-        found = self.solution(middle)
+        found = self.followed(middle)
+        if found is None and not self.doubted and expected is not None and abs(middle - inner) < abs(expected - inner):
+            found = self.solution(middle)  # it should be there
+            self.doubted = self.doubted or found is None
         if found is None:
             return inner, middle
         states.append((middle, found))
@@ -353,7 +432,7 @@ class _Line:
         with mp.workdps(self.dps + 15):
 
             def value(y: Any) -> Any:
-                found = self.solution(y)
+                found = self.followed(y)
                 if found is None:
                     raise NotConverged(f"The solution ends before {self.what} holds.", {self.across: float(y)})
                 return found.number(gap)

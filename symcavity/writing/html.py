@@ -41,7 +41,8 @@ _STYLE = """
 .sc .display td.l { text-align: right; width: 30%; min-width: 2rem; white-space: nowrap; }
 .sc .display td.r { text-align: left; padding-left: .3rem; white-space: nowrap; }
 .sc .display td.m { text-align: center; white-space: nowrap; }
-.sc .display td.n { text-align: right; width: 3.2rem; color: var(--faint); }
+.sc .display td.n { text-align: right; width: 3.2rem; padding-left: .7rem; white-space: nowrap; color: var(--faint); }
+.sc .display td.n:not(:empty) { position: sticky; right: 0; background: var(--paper); }
 .sc .display td.c { padding-left: 2.2rem; }
 .sc tr:target td { background: var(--shade); }
 .sc .together { white-space: nowrap; }

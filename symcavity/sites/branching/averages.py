@@ -12,6 +12,8 @@ from sympy import (
     And,
     Dummy,
     Expr,
+    Ge,
+    Gt,
     Heaviside,
     Matrix,
     Piecewise,
@@ -21,6 +23,7 @@ from sympy import (
     Tuple,
     cancel,
     factor_terms,
+    fraction,
     oo,
     sign,
     sqrt,
@@ -29,7 +32,8 @@ from sympy import (
 from sympy.core.relational import Relational
 
 from symcavity.algebra.gaussian import GaussianAverage, average_branches, gaussian_average
-from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.implicit import ImplicitAverage, implicit_average
+from symcavity.algebra.signs import sign_of
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind
@@ -98,7 +102,7 @@ class SiteEnsemble:
         rule, zs, mean, scale
             The outer fields by the variables ``zs[:-1]``; and the inner field as ``mean + scale*zs[-1]``.
         """
-        zs = self._gaussians(["z"] if len(self.fields) == 1 else [f"z_{k + 1}" for k in range(len(self.fields))], body)
+        zs = self._gaussians(body, len(self.fields))
         lower = cholesky([[self.covariance[a, b] for b in self.fields] for a in self.fields])
         values = [Add(*(lower[r, c] * zs[c] for c in range(r + 1))) for r in range(len(self.fields))]
         rule = dict(zip(self.outer, values[:-1], strict=True))
@@ -107,9 +111,10 @@ class SiteEnsemble:
         scale = lower[len(zs) - 1, len(zs) - 1]
         return rule, zs, values[-1].xreplace({zs[-1]: S.Zero}), scale
 
-    def _gaussians(self, names: list[str], body: Expr) -> list[Symbol]:
-        """Variables to average over, by these names or by others where a parameter has them."""
+    def _gaussians(self, body: Expr, count: int) -> list[Symbol]:
+        """Variables of integration, which no parameter is called."""
         taken = {s.name for e in (body, *self.covariance.values(), self.solution) for s in e.free_symbols}
+        names = ["z"] if len(self.fields) == 1 else [f"z_{k + 1}" for k in range(count)]
         return [Symbol(fresh_name(taken, name), real=True) for name in names]
 
     def average(self, body: Expr) -> Expr:
@@ -189,10 +194,16 @@ class SiteEnsemble:
                 out = self._implicit(expr, quantities, marks, breaks, z, mean, scale, rule)
             else:
                 values = []
+                told = [e for e in expr.atoms(Piecewise) if e.atoms(Relational) and e.has(*quantities.values())]
+                events = {e: Dummy("event") for e in told}
+                positive = [a.lhs - a.rhs for a in solution.assumed if isinstance(a, Gt | Ge)]
+                positive = [e.xreplace(self._zero()).xreplace(rule) for e in positive]
                 for region in solution.regions:
                     row = {m: region.values[q].xreplace(self._zero()) for q, m in quantities.items()}
                     row |= {m: self.response(region.values, None, r).xreplace(self._zero()) for r, m in marks.items()}
                     values.append({m: v.xreplace(inner).xreplace(rule) for m, v in row.items()})
+                    values[-1] |= {m: _cleared(e.xreplace(values[-1]), positive) for e, m in events.items()}
+                expr = expr.xreplace(events)
                 out = average_branches(breaks, values, expr.xreplace(inner).xreplace(rule), z)
         for outer in reversed(zs[:-1]):
             out = gaussian_average(_odd_signs(out, outer), outer)
@@ -209,7 +220,7 @@ class SiteEnsemble:
         heard = [f for f in self.fields if expr.has(f)]
         if len(heard) == len(self.fields):
             return None
-        zs = self._gaussians([f"z_{k + 1}" for k in range(len(heard))], body)
+        zs = self._gaussians(body, len(heard))
         lower = cholesky([[self.covariance[a, b] for b in heard] for a in heard])
         values = [Add(*(lower[r, c] * zs[c] for c in range(r + 1))) for r in range(len(heard))]
         expr = expr.xreplace(dict(zip(heard, values, strict=True)))
@@ -292,7 +303,7 @@ class SiteEnsemble:
             if (low, high) == (-oo, oo):  # what is the same everywhere is no average: nothing cancels inside of one
                 fixed, body = body.as_independent(x, as_Add=True)
                 total += fixed
-            total += ImplicitAverage(body, x, standard, low, high)
+            total += implicit_average(body, x, standard, low, high)
         return total
 
     def _edge(self, region: Any, which: int) -> Expr:
@@ -371,6 +382,17 @@ def _settled(body: Expr) -> Expr:
         gap = tidy_fraction(test.lhs - test.rhs)
         if gap.free_symbols < test.free_symbols:
             rule[test] = test.func(gap, S.Zero)
+    return body.xreplace(rule)
+
+
+def _cleared(body: Expr, positive: list[Expr]) -> Expr:
+    """Events without the denominators that were taken as positive."""
+    rule = {}
+    for test in body.atoms(Relational):
+        top, bottom = fraction(cancel(test.lhs - test.rhs))
+        side = next((s for g in positive if (s := sign_of(cancel(bottom / g))) in (1, -1)), None)
+        if side is not None:
+            rule[test] = test.func(side * top, S.Zero)
     return body.xreplace(rule)
 
 

@@ -38,7 +38,7 @@ from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.thermal.averages import ThermalAverages
 
-ZETA = TexSymbol("zeta", "\\zeta")  # a standard Gaussian; no parameter is the same symbol
+ZETA = TexSymbol("zeta", "\\zeta")  # a standard Gaussian, which no parameter is
 SUPPORTED = (
     "sites with discrete states and at most one continuous one, of which the energy is a square at given discrete "
     "ones; losses of one field"
