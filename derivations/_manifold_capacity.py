@@ -24,7 +24,6 @@ from symcavity.algebra.precision import given_out, is_mpf, mp
 from symcavity.derivations.manifold import g, problem
 from symcavity.errors import DeclarationError, ValuesError
 from symcavity.evaluate.binding import bind
-from symcavity.evaluate.set_integrals import Averages, ball_integrals, integrated
 from symcavity.shapes import Ellipsoid, Shape
 from symcavity.shapes.base import INTERIOR, PARTIAL, TOUCHING, WHOLE, number
 from symcavity.shapes.sampling import SCRAMBLES, gaussian_scrambles, sample_size
@@ -152,7 +151,7 @@ def manifold_capacity(
     if dps > 15:
         return _many_digits(shape, kappa, exact_kappa, int(dps), size)
     k = float(exact_kappa)
-    averages = integrated(shape, k) if size is None else None
+    averages = shape.averages(k) if size is None else None
     if averages is not None:
         return _result(averages, k, shape, kappa, 0.0)
     return _sampled(shape, kappa, k, sample_size(None) if size is None else size, seed)
@@ -178,7 +177,7 @@ def _margin(kappa: Any, dps: int) -> sympy.Expr | float:
     return value
 
 
-def _result(a: Averages, k: Any, shape: Shape, kappa: Any, stderr: float, **more: Any) -> ManifoldCapacity:
+def _result(a: Mapping[str, Any], k: Any, shape: Shape, kappa: Any, stderr: float, **more: Any) -> ManifoldCapacity:
     alpha = 1 / a["norm"]
     S_w = alpha * k * a["lam"]
     if k > 0:
@@ -209,7 +208,7 @@ def _many_digits(shape: Shape, kappa: Any, k: Any, dps: int, size: int | None) -
             "give decimal strings or Rationals.",
         )
     with mp.workdps(dps + 12):
-        averages = ball_integrals(shape, mp.mpf(sympy.N(k, dps + 15)), dps)
+        averages = shape.exact_averages(mp.mpf(sympy.N(k, dps + 15)), dps)
         result = _result(averages, mp.mpf(sympy.N(k, dps + 15)), shape, kappa, 0.0)
     with mp.workdps(dps):
         rounded = {

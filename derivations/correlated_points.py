@@ -1,8 +1,8 @@
-"""The widest soft margin between points that lie near a common subspace of random directions.
+"""The soft margin of points that lie near a common subspace of random directions.
 
 A part ``rho`` of the variance of each point is spanned by ``K`` directions that all points share, ``B``, with
 coordinates ``A`` of its own; the rest is its own noise.  Values: ``alpha``, the ratio ``K/N``, the penalty ``C`` of the
-slack.  The fewer directions are shared, the more the points look alike, and the larger the weights have to be.
+slack.  The fewer directions are shared, the more points need slack; of infinitely many all are independent.
 
 A. J. Wakhloo, T. J. Sussman, S. Chung, Phys. Rev. Lett. 131, 027301 (2023).
 """

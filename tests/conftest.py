@@ -44,7 +44,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "whole: belongs to a suite of which a sample runs in every tier; runs with --full")
+    config.addinivalue_line("markers", "whole: of a suite of which a sample runs in every tier; runs with --full")
 
 
 @pytest.hookimpl(wrapper=True)

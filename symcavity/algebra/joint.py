@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from sympy import Abs, Basic, Derivative, Expr, Heaviside, Max, Min, Piecewise, S, Symbol, Tuple, sign
+from sympy import Abs, Basic, Derivative, Expr, Heaviside, Integer, Max, Min, Piecewise, S, Symbol, Tuple, sign
 from sympy.core.relational import Relational
 
 from symcavity.algebra.door import as_sympy
@@ -101,6 +101,37 @@ class NumberedAverage(GaussianAverage):
     func = property(type)
     body = property(lambda self: self.args[0])
     breaks = property(lambda _self: [])  # it is no average over one variable
+    title = "Averages over several quantities"
+
+    # -- what each kind of average says of itself ------------------------------------------------------
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """The expressions that the value depends on, with what is bound in them."""
+        return self.args
+
+    def binds(self, leaf: Any) -> bool:
+        """Whether a symbol is bound here."""
+        return leaf in self.bound_symbols
+
+    @property
+    def has_many_digits(self) -> bool:
+        """Whether it can be evaluated beyond double precision."""
+        return False
+
+    @property
+    def precision(self) -> tuple[str, str]:
+        """What is taken in double precision, and what has how many digits."""
+        return f"{self.title[0].lower()}{self.title[1:]}", "dps <= 15"
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the value carries a statistical error."""
+        return False
+
+    def scramble(self, number: int) -> dict[Any, Any]:  # noqa: ARG002 - most averages are not sampled
+        """What to replace for the average over one of the independent sets of samples only."""
+        return {}
 
     def _xreplace(self, rule: Any) -> tuple[Any, bool]:
         return Basic._xreplace(self, rule)  # noqa: SLF001 - nothing is bound by a name
@@ -144,6 +175,22 @@ class JointAverage(NumberedAverage):
 
     law = property(lambda self: self.args[1])
     covariance = property(lambda self: tuple(self.args[2]))
+    title = "Averages over several fields"
+    parts = property(lambda self: (self.body, *self.law.expressions, *self.covariance))
+    is_sampled = property(lambda self: self.way == SAMPLES)
+
+    def binds(self, leaf: Any) -> bool:
+        """Whether it is a symbol of a law."""
+        return isinstance(leaf, LawSymbol)
+
+    @property
+    def precision(self) -> tuple[str, str]:
+        """What is taken in double precision, and what has how many digits."""
+        return f"averages over a law of {len(self.law.unknowns)} states that are solved together", "dps <= 15"
+
+    def scramble(self, number: int) -> dict[Any, Any]:
+        """What to replace for the average over one of the independent sets of samples only."""
+        return {SCRAMBLE: Integer(number)}
 
     @property
     def way(self) -> str:

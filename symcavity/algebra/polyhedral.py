@@ -113,10 +113,19 @@ class CellAverage(NumberedAverage):
         """What must not be negative."""
         return self.args[2:]
 
+    title = "Averages over polyhedra"
+    parts = property(lambda self: (self.body, *self.conditions))
+
     @property
     def has_many_digits(self) -> bool:
         """Whether it can be evaluated beyond double precision."""
         return len(self.zs) <= EXACT_FIELDS
+
+    @property
+    def precision(self) -> tuple[str, str]:
+        """What is taken in double precision, and what has how many digits."""
+        few = "up to two such fields at any dps"
+        return f"averages over {len(self.zs)} fields that come back to one site", f"dps <= 15; {few}"
 
     @property
     def free_symbols(self) -> set[Any]:

@@ -12,9 +12,8 @@ from typing import Any
 
 from sympy import Expr, Integer, Symbol
 
-from symcavity.algebra.joint import SAMPLES, SCRAMBLE, JointAverage
+from symcavity.algebra.joint import SCRAMBLE, NumberedAverage
 from symcavity.algebra.memory import Memory
-from symcavity.algebra.polyhedral import CellAverage
 from symcavity.algebra.precision import mp
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
 from symcavity.evaluate import saddle_attempt
@@ -26,8 +25,6 @@ from symcavity.evaluate.guesses import read_guess
 from symcavity.evaluate.iterate import root_from_afar
 from symcavity.evaluate.outcomes import Ended, Handover, Lost
 from symcavity.evaluate.sampled import SampledSolution
-from symcavity.evaluate.set_averages import is_sampled as needs_samples
-from symcavity.evaluate.set_integrals import has_many_digits
 from symcavity.evaluate.solution import Solution
 from symcavity.evaluate.values import Task, read_values
 from symcavity.evaluate.watch import watched
@@ -40,7 +37,6 @@ from symcavity.model.averages import SiteResponse
 from symcavity.model.bound_sets import take_sets
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.support import SupportFunction
-from symcavity.sites.sets.averages import ProjectionAverage
 from symcavity.sites.sets.solution import ProjectionSolution
 
 
@@ -297,41 +293,19 @@ def check_digits(theory: Theory, dps: Any) -> None:
     """
     if not isinstance(dps, int) or dps <= 15:
         return
-    joint = sorted({n for e in theory.equations for n in e.difference.atoms(JointAverage)}, key=str)
-    if joint:
-        raise ValuesError(
-            f"{dps} digits were asked for, but averages over a law of {len(joint[0].law.unknowns)} states that are "
-            "solved together are taken in double precision.",
-            "dps <= 15",
-        )
-    for cell in sorted({n for e in theory.equations for n in e.difference.atoms(CellAverage)}, key=str):
-        if not cell.has_many_digits:
-            raise ValuesError(
-                f"{dps} digits were asked for, but averages over {len(cell.zs)} fields that come back to one site "
-                "are taken in double precision.",
-                "dps <= 15; up to two such fields at any dps",
-            )
-    for node in sorted({n for e in theory.equations for n in e.difference.atoms(ProjectionAverage)}, key=str):
-        if not (node.is_known and node.g.shape is not None and has_many_digits(node.g.shape)):
-            raise ValuesError(
-                f"{dps} digits were asked for, but averages over {node.g.shape!r} are taken in double precision.",
-                "dps <= 15; balls, segments and pairs of points with a hard margin, of exact sizes, at any dps",
-            )
+    nodes = {n for e in theory.equations for n in e.difference.atoms(NumberedAverage) if not n.has_many_digits}
+    for what, supported in (node.precision for node in sorted(nodes, key=str)):
+        raise ValuesError(f"{dps} digits were asked for, but {what} are taken in double precision.", supported)
 
 
 @lru_cache(maxsize=1024)
-def _averages(expr: Expr, kind: type[Expr]) -> set[Any]:
-    """The averages of a kind in an expression, looked for once."""
-    return set(expr.atoms(kind))
+def _has_samples(expr: Expr) -> bool:
+    return any(node.is_sampled for node in expr.atoms(NumberedAverage))
 
 
 def is_sampled(theory: Theory) -> bool:
     """Whether some average has to be sampled."""
-    kinds: Any = (JointAverage, ProjectionAverage)
-    joint, nodes = (set[Any]().union(*(_averages(e.difference, kind) for e in theory.equations)) for kind in kinds)
-    if any(n.way == SAMPLES for n in joint):
-        return True
-    return any(n.g.shape is not None and n.g.sampling[2] is None and needs_samples(n) for n in nodes)
+    return any(_has_samples(e.difference) for e in theory.equations)
 
 
 def sampled_solution(theory: Theory, values: Mapping[Any, Any], dps: int, guess: Any) -> Solution:

@@ -21,7 +21,6 @@ from symcavity.algebra.joint import JointAverage
 from symcavity.errors import NotConverged
 from symcavity.evaluate.cancelling import NOTHING, Cancelling, followed
 from symcavity.evaluate.integrals import LAWS, Grids, Pass, lighter
-from symcavity.evaluate.nodes import BOXES
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
@@ -29,7 +28,7 @@ from symcavity.model.equations import Equation
 ROUNDED = 1e-14  # what rounding leaves of a sum
 FADED = 1e-3  # and of what was not zero, but for steps that had not come to their end: a share of it
 
-INTEGRALS = (GaussianAverage, ImplicitAverage, *BOXES)
+INTEGRALS = (GaussianAverage, ImplicitAverage)
 
 Point = dict[Symbol, float]
 Gap = tuple[np.ndarray, np.ndarray] | None

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sympy import Dummy, Expr, Float, Rational, S, Symbol, lambdify, oo, sqrt
 
+from symcavity.algebra.legendre import exact_legendre, legendre
 from symcavity.errors import ValuesError
-from symcavity.evaluate.legendre import exact_legendre, legendre
 
 POINTS = (40, 64, 100, 160, 256, 256, 360, 540)  # of each piece, at each level
 FINEST, DEEPEST = 4, len(POINTS) - 1  # the last levels for what counts at all, and for what only tails contribute to

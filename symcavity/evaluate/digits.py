@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from sympy import Basic, Expr, Symbol
 
+from symcavity.algebra.joint import NumberedAverage
+from symcavity.algebra.legendre import exact_legendre
 from symcavity.algebra.overflow import without_overflow
 from symcavity.algebra.precision import context, mp
 from symcavity.errors import NotConverged, ValuesError
@@ -19,9 +21,8 @@ from symcavity.evaluate.densities import exact_rule
 from symcavity.evaluate.grids import COUNT, invert, within
 from symcavity.evaluate.groups import Group
 from symcavity.evaluate.integrals import LAWS, Environment, Grids, Pass
-from symcavity.evaluate.legendre import exact_legendre
 from symcavity.evaluate.names import loop_names, number_in
-from symcavity.evaluate.nodes import BOXES, NODES, together
+from symcavity.evaluate.nodes import NODES, together
 from symcavity.evaluate.program import Program
 from symcavity.evaluate.quenched import SiteLaw
 from symcavity.evaluate.watch import tick
@@ -167,7 +168,7 @@ class ExactPass:
     def _run(self, at: Any) -> Callable[..., Any]:
         known = self._runs.__dict__.setdefault("known", {})
         if at.prec not in known:
-            space = {k: _ExactBox(v, at) if isinstance(v, BOXES) else v for k, v in self.space.items()}
+            space = {k: _ExactBox(v, at) if isinstance(v, NumberedAverage) else v for k, v in self.space.items()}
             names = loop_names(space, at)
             exec(self._code, names)  # noqa: S102 - code that was written here
             known[at.prec] = names["run"]

@@ -8,8 +8,8 @@ from typing import Any
 
 from flint import acb, arb, ctx
 
+from symcavity.algebra.legendre import legendre_balls
 from symcavity.errors import NotConverged
-from symcavity.evaluate.legendre import legendre_balls
 from symcavity.evaluate.watch import tick
 
 ELLIPSES = (8.0, 4.0, 2.2)  # sums of their half axes, as multiples of the half panel

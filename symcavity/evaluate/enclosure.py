@@ -28,8 +28,7 @@ from sympy import (
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
-from symcavity.algebra.joint import JointAverage
-from symcavity.algebra.polyhedral import CellAverage
+from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.quadrature import break_points
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.densities import Counting, formula, location
@@ -37,13 +36,7 @@ from symcavity.evaluate.enclosed import FARTHEST, STEPS, Piece, Undecided, integ
 from symcavity.evaluate.jets import FUNCTIONS, KINKS, Arithmetic, Jet, leaves, summed, unknown
 from symcavity.evaluate.nodes import NODES, own_quantities
 from symcavity.model.averages import Average
-from symcavity.sites.sets.averages import ProjectionAverage
 
-REFUSED = {
-    ProjectionAverage: "Averages over convex sets",
-    CellAverage: "Averages over polyhedra",
-    JointAverage: "Averages over several fields",
-}
 SLICES = 6  # halvings of a segment, on which the sides of kinks are tested
 MOST_SITES = 2000  # points of a law, each of which is a jet
 MOST_RULED = 40  # points of a law beside a density, each of which is an integral
@@ -93,13 +86,12 @@ class Enclosure(Arithmetic):
         UnsupportedLaw
         """
         parts = [expr]
-        for kind, found in REFUSED.items():
-            if expr.has(kind):
-                raise UnsupportedLaw(
-                    f"{found} are not enclosed.",
-                    "laws whose fields are numbers, one at a time",
-                    "solution.residual and theory.derivation.verify(), which take these averages in another way",
-                )
+        for found in sorted({node.title for node in expr.atoms(NumberedAverage)}):
+            raise UnsupportedLaw(
+                f"{found} are not enclosed.",
+                "laws whose fields are numbers, one at a time",
+                "solution.residual and theory.derivation.verify(), which take these averages in another way",
+            )
         for node in expr.atoms(Average, Sum):
             body, law, plain, ruled = self._read(node)
             parts += [_density(variable, Dummy()) for _, variable in ruled if not isinstance(variable, Counting)]

@@ -14,8 +14,9 @@ from sympy import Add, Dummy, Expr, Mul, Piecewise, Poly, Pow, S, Sum, Symbol, e
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.phi import gaussian_density, phi
-from symcavity.evaluate.nodes import BOXES, own_quantities
+from symcavity.evaluate.nodes import own_quantities
 from symcavity.model.averages import Average
 from symcavity.model.quantities import Quenched, SiteQuantity
 
@@ -82,7 +83,7 @@ def _inside(body: Expr, u: Symbol) -> Expr:
         return fixed * ImplicitAverage(_inside(moving.args[0], u), *moving.args[1:])
     if isinstance(moving, ImplicitAverage | GaussianAverage) and (wider := _widened(moving, u)) is not None:
         return fixed * wider
-    if isinstance(moving, GaussianAverage) and not isinstance(moving, BOXES):
+    if isinstance(moving, GaussianAverage) and not isinstance(moving, NumberedAverage):
         if any(b.has(u) for b in moving.breaks):
             raise _NoClosedForm
         return fixed * GaussianAverage(_inside(moving.expr, u), moving.z)
@@ -100,7 +101,7 @@ def _widened(node: Expr, u: Symbol) -> Expr | None:
     Where ``x + c*u`` in place of x leaves u in ``psi(x) = z`` only, as ``psi(x) = z - a*u``, the right side is a
     Gaussian of variance ``1 + a**2``.
     """
-    if isinstance(node, BOXES) or (isinstance(node, GaussianAverage) and node.breaks):
+    if isinstance(node, NumberedAverage) or (isinstance(node, GaussianAverage) and node.breaks):
         return None
     if isinstance(node, ImplicitAverage):
         expr, x, psi, *ends = node.args

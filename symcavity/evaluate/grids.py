@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from symcavity.algebra.legendre import legendre
 from symcavity.errors import NotConverged
-from symcavity.evaluate.legendre import legendre
 
 COUNT = 16  # nodes of one panel
 REACH, FARTHEST = 9.0, 38.0  # the Gaussian weight beyond nine standard deviations is below double precision

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from sympy import Expr, Symbol
 
+from symcavity.algebra.joint import NumberedAverage
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.boxes import boxed
 from symcavity.evaluate.densities import FINEST, LEAST
 from symcavity.evaluate.grids import COUNT, FARTHEST, MOST, REACH, PanelGrid, SiteGrid
 from symcavity.evaluate.names import array_names
-from symcavity.evaluate.nodes import BOXES
 from symcavity.evaluate.program import Program
 from symcavity.evaluate.watch import tick
 from symcavity.model.quantities import SiteQuantity
@@ -80,7 +80,7 @@ class Pass:
         program = Program(self.exprs, self.wrt)
         self.inputs, self.groups = program.inputs, program.groups
         self.keys = [q.family if isinstance(q, SiteQuantity) else q for q in self.inputs]
-        space = {k: Box(v) if isinstance(v, BOXES) else v for k, v in program.space.items()}
+        space = {k: Box(v) if isinstance(v, NumberedAverage) else v for k, v in program.space.items()}
         names = array_names(space)
         self.source = program.source
         name = f"<pass {id(self)}>"

@@ -9,15 +9,12 @@ from sympy import Abs, Add, Expr, Pow, Sum, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
-from symcavity.algebra.joint import JointAverage, LawSymbol
-from symcavity.algebra.polyhedral import CellAverage
+from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.reflected import reflected
 from symcavity.model.averages import Average
 from symcavity.model.quantities import Quenched, SiteQuantity
-from symcavity.sites.sets.averages import ProjectionAverage, ProjectionSymbol
 
 NODES = (Average, Sum, GaussianAverage, ImplicitAverage)
-BOXES = (CellAverage, JointAverage, ProjectionAverage)  # averages that are computed by code of their own
 
 
 def own_quantities(body: Expr) -> set[SiteQuantity]:
@@ -47,14 +44,8 @@ class Needs:
         if isinstance(expr, Average | Sum):
             inner = self(expr.args[0]) - own_quantities(expr.args[0])
             return inner | (self(expr.limits[0][2]) if isinstance(expr, Sum) else frozenset())
-        if isinstance(expr, ProjectionAverage):
-            found = frozenset().union(*map(self, (expr.body, expr.k, expr.cap, expr.softness)))
-            return frozenset(s for s in found if not isinstance(s, ProjectionSymbol))
-        if isinstance(expr, JointAverage):
-            found = frozenset().union(*map(self, (expr.body, *expr.law.expressions, *expr.covariance)))
-            return frozenset(s for s in found if not isinstance(s, LawSymbol))
-        if isinstance(expr, CellAverage):
-            return frozenset().union(*map(self, (expr.body, *expr.conditions))) - frozenset(expr.zs)
+        if isinstance(expr, NumberedAverage):
+            return frozenset(leaf for leaf in frozenset().union(*map(self, expr.parts)) if not expr.binds(leaf))
         if isinstance(expr, GaussianAverage):
             return self(expr.expr) - {expr.z}
         if isinstance(expr, ImplicitAverage):

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from sympy import Expr
 
+from symcavity.algebra.legendre import legendre
 from symcavity.algebra.polyhedral import MOST_FIELDS, CellAverage, cell_in
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, ValuesError
-from symcavity.evaluate.legendre import legendre
 from symcavity.evaluate.special import np_phi
 
 REACH = {1: 38.0, 2: 38.0, 3: 9.0}  # how far the panels go: to where doubles underflow, or to rounding

@@ -42,12 +42,13 @@ from sympy.printing.pycode import MpmathPrinter
 from symcavity.algebra.choice import in_cases
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.overflow import largest, log_sum, logistic, without_overflow
 from symcavity.algebra.phi import phi
 from symcavity.algebra.tails import with_scaled_tails
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.groups import Group, Scope
-from symcavity.evaluate.nodes import BOXES, NODES, Needs, own_quantities, together
+from symcavity.evaluate.nodes import NODES, Needs, own_quantities, together
 from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
 
@@ -123,7 +124,8 @@ class Program:
         """Sort all averages into groups; return how deeply they stand inside each other."""
         if expr in self._heights:
             return self._heights[expr]
-        parts = () if isinstance(expr, BOXES) else expr.args[:1] if isinstance(expr, Average | Sum) else expr.args
+        whole = expr.args[:1] if isinstance(expr, Average | Sum) else expr.args
+        parts = () if isinstance(expr, NumberedAverage) else whole
         if isinstance(expr, ImplicitAverage):
             parts = (*parts, expr.args[2].diff(expr.args[1]))  # the density, which may hold averages of its own
         if isinstance(expr, ImplicitAverage | GaussianAverage):
@@ -131,10 +133,10 @@ class Program:
         if isinstance(expr, Average | Sum):
             self._bound |= own_quantities(expr.args[0])
         height = max((self._collect(a) for a in parts), default=0) if not isinstance(expr, SiteQuantity) else 0
-        if isinstance(expr, NODES) and not isinstance(expr, BOXES):
+        if isinstance(expr, NODES) and not isinstance(expr, NumberedAverage):
             height += 1
         self._heights[expr] = height
-        if isinstance(expr, NODES) and not isinstance(expr, BOXES):
+        if isinstance(expr, NODES) and not isinstance(expr, NumberedAverage):
             found = self._grouped.setdefault(self._key(expr), [])
             if expr not in found:
                 found.append(expr)
@@ -171,7 +173,7 @@ class Program:
             return home.names[expr], home
         if expr not in home.memo:
             inner = path[: home.depth + 1]
-            if isinstance(expr, BOXES):
+            if isinstance(expr, NumberedAverage):
                 self._box(expr, inner)
             elif isinstance(expr, NODES):
                 self._average(expr, inner)

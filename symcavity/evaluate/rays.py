@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from symcavity.evaluate.legendre import legendre
+from symcavity.algebra.legendre import legendre
 from symcavity.shapes.sampling import DEFAULT, gaussian_scrambles
 
 REACH, ALONG, PARTS = 9.0, 14, 4  # of rays: in standard deviations, nodes a panel, panels without any switching

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Eq, Expr, S, Sum, Symbol, lambdify, oo
+from sympy import Dummy, Expr, S, Sum, Symbol, lambdify, oo
 from sympy.core.relational import Relational
 
 from symcavity.algebra.precision import mp
 from symcavity.errors import ValuesError
-from symcavity.evaluate.set_integrals import ball_integrals, has_many_digits, integrated
-from symcavity.evaluate.slack import ball_points, with_slack
 from symcavity.evaluate.watch import tick
-from symcavity.model.averages import Average, condition_of
+from symcavity.model.averages import Average
 from symcavity.model.quantities import site_quantities
-from symcavity.shapes import Ball
-from symcavity.shapes.base import INTERIOR, PARTIAL, SATURATED, TOUCHING, WHOLE, Projection, Shape
+from symcavity.shapes.base import INTERIOR, SATURATED, Projection, Shape
 from symcavity.shapes.sampling import gaussian_scrambles, sample_size
+from symcavity.shapes.slack import with_slack
 from symcavity.sites.sets.averages import (
     GAP2,
     GV,
@@ -34,47 +31,7 @@ from symcavity.sites.sets.averages import (
     ProjectionSymbol,
 )
 
-_MOMENTS = {GAP2: "norm", LAM: "lam", LAM**2: "lam2", PSI: "psi", SLOPE2: "slope2"}
 _STEP, _DIRECTIONS = 1e-5, 16
-_REGIMES = {TOUCHING: "touching", PARTIAL: "partial", WHOLE: "whole", SATURATED: "saturated"}
-
-
-def known_moment(body: Expr) -> Callable[[Mapping[str, Any]], Any] | None:
-    """How an average follows from the integrals of a shape, if it does."""
-    if body in _MOMENTS:
-        return lambda a: a.get(_MOMENTS[body])
-    if (test := condition_of(body)) is not None:
-        supporting = test.atoms(Symbol) == {LAM} and getattr(test, "gts", None) is not None and test.lts == 0
-        if supporting and "=" not in test.rel_op:
-            return _supporting
-        if isinstance(test, Eq) and REGIME in test.args:
-            value = next((int(x) for x in test.args if x.is_Integer), None)
-            if value in _REGIMES:
-                return itemgetter(_REGIMES[value])
-            if value == INTERIOR:
-                return lambda a: 1 - _supporting(a)
-    return None
-
-
-def _supporting(averages: Mapping[str, Any]) -> Any:
-    """The probability that the set touches."""
-    return sum(averages[name] for name in _REGIMES.values())
-
-
-def is_sampled(node: ProjectionAverage) -> bool:
-    """Whether the node's value carries a statistical error."""
-    shape, (samples, _, _) = node.g.shape, node.g.sampling
-    if shape is None or samples is not None:
-        return True
-    if node.cap != oo and isinstance(shape, Ball):
-        return False
-    found, moment = integrated(shape, 1.0, *_slack(node)), known_moment(node.body)
-    return found is None or moment is None or moment(found) is None
-
-
-def _slack(node: ProjectionAverage) -> tuple[float, float]:
-    """Some bound and some softness, of the kind that the node has."""
-    return 1.0 if node.cap != oo else np.inf, 1.0 if node.softness != 0 else 0.0
 
 
 def jumps(gap: Expr) -> list[Expr]:
@@ -101,7 +58,7 @@ class Projected:
         plain = sorted((s for s in own if not isinstance(s, ProjectionSymbol)), key=str)
         self.parameters = [compiled(s, backend) for s in (*plain, *marks)]
         self.body = lambdify([*self.symbols, *plain, *marks.values()], body, "numpy")
-        self.moment = known_moment(node.body)
+        self.moment = node.moment
         tests = body.atoms(Relational) if LAM in own else ()
         levels = {v for r in tests for v in jumps(r.lhs - r.rhs)}
         self.levels = lambdify([*plain, *marks.values()], sorted(levels, key=str), "numpy")
@@ -118,7 +75,7 @@ class Projected:
         k = self.k(env)
         cap = np.inf if self.cap is None else self.cap(env)
         parameters = [value(env) for value in self.parameters]
-        if self.backend == "mpmath" and has_many_digits(shape) and self.moment and not self.node.is_slack:
+        if self.backend == "mpmath" and shape.has_many_digits and self.moment and not self.node.is_slack:
             return self.moment(_many_digits(shape, k, mp.dps))
         if self.backend == "mpmath" and mp.dps > 60:
             raise ValuesError(
@@ -141,7 +98,7 @@ class Projected:
             averages = _integrals(shape, k, cap, rho)
             if averages is not None and (value := self.moment(averages)) is not None:
                 return float(value)
-        if samples is None and cap < np.inf and isinstance(shape, Ball):
+        if samples is None and cap < np.inf and shape.has_nodes:
             rows, weights = _points(shape, k, cap, tuple(map(float, self.levels(*rest))))
             if all(s.name in rows for s in self.symbols):
                 value = self.body(*(rows[s.name] for s in self.symbols), *rest)
@@ -162,17 +119,19 @@ def _column(rows: dict[str, Any], symbol: ProjectionSymbol) -> Any:
     return rows[head][:, int(number) - 1] if number else rows[head]
 
 
-_integrals = lru_cache(maxsize=4096)(integrated)
+@lru_cache(maxsize=4096)
+def _integrals(shape: Shape, k: float, cap: float, rho: float) -> Mapping[str, Any] | None:
+    return shape.averages(k, cap, rho)
 
 
 @lru_cache(maxsize=4)
-def _points(shape: Ball, k: float, cap: float, levels: tuple[float, ...]) -> tuple[dict[str, Any], Any]:
-    return ball_points(shape, k, cap, levels)
+def _points(shape: Shape, k: float, cap: float, levels: tuple[float, ...]) -> tuple[dict[str, Any], Any]:
+    return shape.nodes(k, cap, levels)
 
 
 @lru_cache(maxsize=512)
-def _many_digits(shape: Any, k: Any, dps: int) -> Mapping[str, Any]:
-    return ball_integrals(shape, k, dps)
+def _many_digits(shape: Shape, k: Any, dps: int) -> Mapping[str, Any]:
+    return shape.exact_averages(k, dps)
 
 
 @lru_cache(maxsize=64)

@@ -7,16 +7,15 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from sympy import Basic, Expr, Float, Integer, S, Symbol, nan, zoo
+from sympy import Basic, Expr, Float, S, Symbol, nan, zoo
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
-from symcavity.algebra.joint import SAMPLES, SCRAMBLE, JointAverage
+from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.precision import alone, given_out, mp, with_digits
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.cancelling import followed
 from symcavity.evaluate.integrals import LAWS
-from symcavity.evaluate.set_averages import is_sampled as needs_samples
 from symcavity.evaluate.sizes import completed, ratio_named, sized
 from symcavity.evaluate.spreads import Spreads, parts_of
 from symcavity.evaluate.table import Table
@@ -30,7 +29,6 @@ from symcavity.model.exact import is_random
 from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import SiteQuantity
 from symcavity.shapes.sampling import SCRAMBLES
-from symcavity.sites.sets.averages import ProjectionAverage
 
 SHOWN = 10  # digits that a solution in double has, or says that it has not
 IN_DOUBLE = 15  # digits up to which integrals that an observable needs are taken in double
@@ -153,10 +151,10 @@ class Solution(Table):
         The average is taken over independent sets of quasi-random fields; the error is the scatter of these sets.
         """
         expr = self.expression(key)
-        sets = {n.g for n in expr.atoms(ProjectionAverage) if needs_samples(n)}
-        if not sets and not any(n.way == SAMPLES for n in expr.atoms(JointAverage)):
+        sampled = [node for node in expr.atoms(NumberedAverage) if node.is_sampled]
+        if not sampled:
             return 0.0
-        rules = ({SCRAMBLE: Integer(k), **{g: g.scramble(k) for g in sets}} for k in range(SCRAMBLES))
+        rules = (dict(pair for node in sampled for pair in node.scramble(k).items()) for k in range(SCRAMBLES))
         values = [float(self._value(expr.xreplace(rule))) for rule in rules]
         return float(np.std(values, ddof=1) / np.sqrt(SCRAMBLES))
 

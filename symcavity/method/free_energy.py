@@ -9,7 +9,8 @@ from sympy import Add, Expr, S
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import Average, LogWeight, SiteResponse
-from symcavity.model.kinds import Kind
+from symcavity.model.kinds import Kind, N, in_units_of_n, to_leading_order
+from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import System
 from symcavity.sites.site import Site
 
@@ -27,7 +28,7 @@ def free_energy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
     """
     if not system.weights:
         raise UnsupportedLaw("States that do not fluctuate have no free energy.", "problem.gibbs(beta).cavity()")
-    total = S.Zero
+    total = _shared(system)
     for kind, weight in system.weights.items():
         total -= kind.ratio * Average(LogWeight(weight.mean)) / weight.beta
         if not weight.is_field:
@@ -39,7 +40,7 @@ def energy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
     """The thermal mean of the declared objective over N: of sites, and half of what those that meet in pairs gain."""
     if not system.weights:
         raise UnsupportedLaw("States that do not fluctuate have no thermal energy.", "problem.gibbs(beta).cavity()")
-    total = S.Zero
+    total = _shared(system)
     for kind, weight in system.weights.items():
         total += kind.ratio * Average(weight.energy)
         (heard,) = [h for h in sites[kind].heard if h.declared.states()]
@@ -56,6 +57,14 @@ def entropy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
     """The entropy of a Gibbs measure over N: beta times what the energy exceeds the free energy by."""
     free = free_energy_of(system, sites)
     return next(iter(system.weights.values())).beta * (energy_of(system, sites) - free)
+
+
+def _shared(system: System) -> Expr:
+    """What the declared energy holds of global variables alone, over N."""
+    objective = system.rewritten.declaration.objective
+    terms = Add.make_args(S.Zero if objective is None else objective.expand())
+    alone = Add(*(term for term in terms if not term.has(SiteQuantity)))
+    return to_leading_order((in_units_of_n(alone) / N).cancel())
 
 
 def _links(site: Site, weight: Any) -> list[Expr]:

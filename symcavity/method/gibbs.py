@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import chain, count
 from typing import Any
 
-from sympy import Expr, S, Sum
+from sympy import Add, Expr, S, Sum
 
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.kkt import optimality
@@ -112,6 +112,8 @@ def gibbs_steps(system: System, make: StepMaker) -> list[Step]:
     if not system.weights:
         return []
     claims = [claim for law in reversed(list(system.laws.values())) for claim in law.written()]
+    sums = (Add(*(Sum(body, kind.range) for kind, body in parts.items())) for parts in system.global_conditions)
+    claims += [Equation(total, S.Zero) for total in sums]
     beta = next(iter(system.weights.values())).beta
     means = [w.mean for w in system.weights.values()]
     rule = "gibbs" if all(w.cold is not None for w in system.weights.values()) else "measure"

@@ -247,7 +247,7 @@ def _two_formulas(theory: Theory, found: WorkIdentity) -> tuple[Equation, ...]:
     if not theory.system.fixed:
         return ()
     try:
-        first = theory.closed_form(alpha)
+        first = theory.closed_form(alpha, roots=False)
     except NoClosedForm:
         return ()
     # the identity, with every order parameter but the load eliminated by the naive theory

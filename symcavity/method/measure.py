@@ -45,7 +45,7 @@ class Measure:
     Raises
     ------
     UnsupportedLaw
-        For global variables, conditions on sums over all sites, and kinds of sites that send or hear several fields.
+        For conditions on sums over all sites, and kinds of sites that send or hear several fields.
     """
 
     problem: Problem
@@ -61,8 +61,8 @@ class Measure:
         fields = [f for kind in problem.kinds for f in problem.book.all(kind)]
         self._taken |= {q.family.name for f in fields for e in (f.emission, f.coupling) for q in site_quantities(e)}
         self._fields = [f for f in fields if f.states()]
-        if problem.conditions or any(e.has(Global) for e in every):
-            self._refused("The problem has conditions on sums over all sites, or global variables.")
+        if problem.conditions:
+            self._refused("The problem has conditions on sums over all sites.")
         self._means: dict[Kind, tuple[Expr, SiteQuantity]] = {}
         for f in self._fields:
             _, _, core = emission_parts(f)
@@ -78,6 +78,7 @@ class Measure:
                 self._refused(f"The {kind.sites} hear more than one field of states, or send and hear.")
             if sends or heard:
                 (self._pairs if pair else self._sent if sends else self._loss)(kind, *heard)
+        self._shared()
 
     # -- kinds of sites --------------------------------------------------------------------------
 
@@ -129,6 +130,21 @@ class Measure:
         told = told | self._given(kind)
         bounds = self._bounds(kind, told)
         self.weights[kind] = Weight(self.beta, energy.xreplace(told), core, mean, is_field=False, bounds=bounds)
+
+    def _shared(self) -> None:
+        """Global variables do not fluctuate: the mean energy is stationary in them."""
+        shared = self.problem.global_objective
+        found = shared.atoms(Global).union(*(w.energy.atoms(Global) for w in self.weights.values()))
+        for g in sorted(found, key=lambda g: g.name):
+            if g.is_bounded:
+                self._refused(f"The global variable {g} is bounded.")
+            slope = shared.diff(g)
+            for kind, weight in self.weights.items():
+                if weight.energy.has(*KINKS) and weight.energy.diff(g) != 0:
+                    self._refused(f"The energy {weight.energy} of the {kind.sites} has kinks, and holds {g}.")
+                if (own := weight.energy.diff(g)) != 0:
+                    slope += Sum(Expect(own), kind.range)
+            self.equations.append(Equation(slope, S.Zero))
 
     # -- parts ---------------------------------------------------------------------------------------
 

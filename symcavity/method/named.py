@@ -117,7 +117,7 @@ def _values(theory: Theory) -> tuple[list[Equation], bool]:
         if _given(declared):
             continue
         try:
-            found.append(Equation(name, shortest(tidy(theory.closed_form(name)))))
+            found.append(Equation(name, shortest(tidy(theory.closed_form(name, roots=False)))))
         except NoClosedForm:
             value, open_ = theory.observable(declared), True
             if name not in names and (value.has(*rule) or not declared.has(Fresh)):  # else it was said of fresh sites

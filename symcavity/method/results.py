@@ -166,7 +166,7 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
     ]
     for target in (*([alpha] if theory.system.fixed else []), *theory.order_parameters):
         try:
-            explicit = theory.closed_form(target)
+            explicit = theory.closed_form(target, roots=False)
         except NoClosedForm:
             continue
         if target == alpha or explicit.count_ops() <= READABLE:

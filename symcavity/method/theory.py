@@ -14,6 +14,7 @@ from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw, ValuesError
 from symcavity.method.close import assumed, averaged_over, over_sites, positive_parts
+from symcavity.method.closed_root import quadratic_root
 from symcavity.method.derive import derive
 from symcavity.method.eliminate import Closed, eliminate, simplest, tidy_arguments
 from symcavity.method.free_energy import entropy_of, free_energy_of
@@ -376,7 +377,7 @@ class Theory:
         """The closed system after elimination of the order parameters and of the load alpha."""
         return self._eliminate((alpha,))
 
-    def closed_form(self, symbol: Any) -> Expr:
+    def closed_form(self, symbol: Any, *, roots: bool = True) -> Expr:
         """Return an unknown as an explicit expression in the parameters.
 
         Parameters
@@ -384,6 +385,8 @@ class Theory:
         symbol : Symbol or observable
             The load ``alpha`` (where a fixed condition determines it), an order parameter, a global, or any
             observable.
+        roots : bool
+            Whether a root of a quadratic equation counts as explicit.
 
         Raises
         ------
@@ -403,7 +406,14 @@ class Theory:
         for name in closed.definitions:
             if expr.has(name):
                 expr = tidy_arguments(expr.xreplace({name: closed.explicit(name)}))
-        open_ = expr.free_symbols & (set(self.scaled_unknowns) | ({alpha} if with_load else set()))
+        unknown = set(self.scaled_unknowns) | ({alpha} if with_load else set())
+        if len(open_ := expr.free_symbols & unknown) == 1 and roots:
+            (x,) = open_
+            alone = [e for e in closed.core if e.has(x) and not e.free_symbols & (unknown - {x})]
+            given = {name: closed.explicit(name) for name in closed.definitions}
+            signs = [e.xreplace(self.units).xreplace(given) for e in self.positive]
+            root = quadratic_root(alone[0], x, signs, self.system.ranges) if len(alone) == 1 else None
+            expr, open_ = (expr, open_) if root is None else (expr.xreplace({x: root}), set[Symbol]())
         if open_:
             left = tuple(Equation(e, S.Zero) for e in closed.core)
             raise NoClosedForm(

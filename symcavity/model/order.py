@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from symcavity.model.fields import RandomField
-from symcavity.model.quantities import Field, Variable, site_quantities
+from symcavity.model.quantities import Field, Quenched, Variable, site_quantities
 
 
 def answering(laws: Sequence[Any]) -> Mapping[RandomField, frozenset[Any]] | None:
@@ -35,9 +35,10 @@ def answering(laws: Sequence[Any]) -> Mapping[RandomField, frozenset[Any]] | Non
     for law in laws:
         heard = {f.symbol: f for f in law.fields}
         for expr in [*(e.difference for e in law.equations), *law.pairs]:
-            here = [f for symbol, f in heard.items() if expr.has(symbol)]
-            carriers |= dict.fromkeys(here, len(rows))
-            told = [expr, *(f.emission for f in here)]
+            labels = [q.family.given for q in site_quantities(expr, Quenched) if q.family.given is not None]
+            here = [f for symbol, f in heard.items() if any(e.has(symbol) for e in (expr, *labels))]
+            carriers |= dict.fromkeys((f for f in here if expr.has(f.symbol)), len(rows))
+            told = [expr, *labels, *(f.emission for f in here)]
             rows.append({q.family for e in told for q in site_quantities(e, Variable, Field)} & set(names))
             own.append({q.family for q in site_quantities(expr, Variable, Field)} & {q.family for q in law.unknowns})
     if len(set(names)) != len(names) or len(rows) != len(names) or any(law.weight for law in laws):

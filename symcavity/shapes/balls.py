@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ import sympy
 from numpy.typing import ArrayLike
 
 from symcavity.errors import DeclarationError
-from symcavity.shapes.base import INTERIOR, TOUCHING, WHOLE, Projection, batch, bound, finish, number, show
+from symcavity.shapes.ball_averages import ball_points
+from symcavity.shapes.base import INTERIOR, TOUCHING, WHOLE, Array, Projection, batch, bound, finish, number, show
 from symcavity.shapes.ellipsoid import Ellipsoid
+from symcavity.shapes.slack import saturate
 
 
 class Ball(Ellipsoid):
@@ -48,6 +51,21 @@ class Ball(Ellipsoid):
     def __repr__(self) -> str:
         center = "" if self.center == 1 else f", center={show(self.center)}"
         return f"Ball({self.D}, {show(self.R)}{center})"
+
+    @property
+    def has_nodes(self) -> bool:
+        """Always."""
+        return True
+
+    def nodes(self, k: float, cap: float, levels: Sequence[float]) -> tuple[dict[str, Any], Array]:
+        """Return projections at the nodes of a quadrature over the radial and the axial part of the source."""
+        radii, c = self.numbers()
+        project = lambda t: saturate(self, t, self.project(t, k), cap)  # noqa: E731 - named as an argument
+        return ball_points(self.D, float(radii[0]), c, k, cap, levels, project)
+
+    def centred(self, center: float) -> Ball:
+        """Return the same ball with its centre at another distance."""
+        return Ball(self.D, float(self.numbers()[0][0]), center=center)
 
     def project(self, t: ArrayLike, kappa: Any = 0) -> Projection:
         """Project onto {v : center v_(D+1) - R |v_(1..D)| >= kappa} in closed form."""

@@ -262,6 +262,73 @@ class Shape(ABC):
             "Ball, Ellipsoid, Segment, TwoPoints, PointCloud, Polytope, ExpressionShape",
         )
 
+    # -- averages over Gaussian sources; a set that says nothing is averaged over samples -----------------
+
+    @property
+    def has_many_digits(self) -> bool:
+        """Whether `exact_averages` gives any number of digits."""
+        return False
+
+    @property
+    def has_nodes(self) -> bool:
+        """Whether `nodes` gives a quadrature."""
+        return False
+
+    def averages(self, k: float, cap: float = math.inf, rho: float = 0.0) -> dict[str, Any] | None:
+        """Return averages of projections in double by integrals of few dimensions; None where there are none.
+
+        Parameters
+        ----------
+        k : float
+            The bound on g.
+        cap : float
+            The largest multiplier.
+        rho : float
+            By how much the bound is missed, per multiplier.
+
+        Returns
+        -------
+        dict or None
+            norm <|v-t|^2>, lam <lam>, lam2 <lam^2>, touching, partial, whole, saturated (probabilities), psi <psi>,
+            and of balls slope2 <sum of squares of d(v - t)/dt>.
+        """
+        del k, cap, rho
+        return None
+
+    def exact_averages(self, k: Any, dps: int) -> dict[str, Any]:
+        """Return the same to ``dps`` digits, where the multiplier has no bound."""
+        del k
+        raise ValuesError(f"{self!r} is averaged in double precision: it has no {dps} digits.", "dps <= 15")
+
+    def nodes(self, k: float, cap: float, levels: Sequence[float]) -> tuple[dict[str, Any], Array]:
+        """Return projections at the nodes of a quadrature, by name, and its weights.
+
+        Parameters
+        ----------
+        k, cap : float
+            The bound on g, and the largest multiplier.
+        levels : sequence of float
+            Multipliers at which an integrand may jump.
+        """
+        del k, cap, levels
+        raise ValuesError(f"{self!r} is averaged over samples.", "balls, segments and pairs of points")
+
+    def softened(self, t: Array, k: float, rho: float) -> tuple[Array, Array, Projection] | None:
+        """Project with quadratic slack, by a set of the same kind; None where there is none.
+
+        Returns
+        -------
+        tuple or None
+            The multipliers, the anchor points, and the projections on that set.
+        """
+        del t, k, rho
+        return None
+
+    def raised(self, x: float) -> Shape | None:
+        """Return the set with one more coordinate, of value x, as one of the same kind; None where there is none."""
+        del x
+        return None
+
     def _components(self, V: Sequence[sympy.Expr]) -> list[sympy.Expr]:
         listed = list(V)
         if len(listed) != self.dimension:

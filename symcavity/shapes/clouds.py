@@ -189,6 +189,12 @@ class PointCloud(Shape):
         v, lam, anchor, regime, count = (np.concatenate(part) for part in zip(*parts, strict=True))
         return finish(t, v, lam, anchor, regime, count, -count.astype(float))
 
+    def raised(self, x: float) -> PointCloud:
+        """Return the points with one more coordinate; what is to be said of them was said."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ShapeWarning)
+            return PointCloud(np.column_stack([self.points, np.full(len(self.points), x)]))
+
     def nearest(self, x: ArrayLike) -> Nearest:
         """Return the points of the hull nearest to x, to rounding, and the projectors on their faces."""
         x = batch(x, self.dimension, "x")

@@ -10,6 +10,7 @@ import sympy
 from numpy.typing import ArrayLike
 
 from symcavity.errors import DeclarationError, ValuesError
+from symcavity.shapes.ball_averages import ball_averages, exact_ball_averages
 from symcavity.shapes.base import (
     INTERIOR,
     TOUCHING,
@@ -25,6 +26,7 @@ from symcavity.shapes.base import (
     show,
     vectors,
 )
+from symcavity.shapes.ellipsoid_averages import ellipsoid_averages
 
 
 class Ellipsoid(Shape):
@@ -155,6 +157,42 @@ class Ellipsoid(Shape):
         )
         spread = self.radii[0] * sympy.Abs(listed[0]) if self.D == 1 else sympy.sqrt(inside)
         return self.center * listed[-1] - spread
+
+    @property
+    def has_many_digits(self) -> bool:
+        """Whether it is an exact ball."""
+        return self.exact and len({R for R in self.radii if not R.is_zero}) < 2
+
+    def averages(self, k: float, cap: float = np.inf, rho: float = 0.0) -> dict[str, Any] | None:
+        """Return averages by quadrature in double: with slack, those of balls."""
+        R, c = self.numbers()
+        radii = np.sort(R[R > 0])[::-1]
+        if radii.size == 0 or radii[0] == radii[-1]:
+            return ball_averages(max(radii.size, 1), radii[0] if radii.size else 0.0, c, k, cap, rho)
+        return ellipsoid_averages(radii, c, k) if cap == np.inf and rho == 0 else None
+
+    def exact_averages(self, k: Any, dps: int) -> dict[str, Any]:
+        """Return the averages of a ball to ``dps`` digits."""
+        radii = [R for R in self.radii if not R.is_zero]
+        return exact_ball_averages(max(len(radii), 1), radii[0] if radii else sympy.Integer(0), self.center, k, dps)
+
+    def softened(self, t: Array, k: float, rho: float) -> tuple[Array, Array, Projection]:
+        """Project with quadratic slack.
+
+        A rotation of the last coordinate and of the further one makes of the set one whose centre is farther away.
+        """
+        _, c = self.numbers()
+        far = float(np.hypot(c, np.sqrt(rho)))
+        turned = t.copy()
+        turned[:, -1] *= c / far
+        p = self.centred(far).project(turned, k)
+        anchor = p.anchor.copy()
+        anchor[:, -1] = c
+        return p.lam, anchor, p
+
+    def centred(self, center: float) -> Ellipsoid:
+        """Return the same set with its centre at another distance."""
+        return Ellipsoid([float(R) for R in self.numbers()[0]], center=center)
 
     def project(self, t: ArrayLike, kappa: Any = 0) -> Projection:
         """Project onto {v : g_S(v) >= kappa}; the multiplier is the root of a secular equation.

@@ -19,6 +19,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Law
+from symcavity.model.names import fresh_name
 from symcavity.model.quantities import Global, SiteQuantity
 from symcavity.model.times import other_times
 from symcavity.record.derivation import Step
@@ -172,8 +173,17 @@ class SiteProblem:
         return f"The law of {self.kind.site}"
 
     def plain_sources(self) -> dict[SiteQuantity, Symbol]:
-        """A plain symbol for each source."""
-        return {h.source: Symbol(f"I{k or ''}", real=True) for k, h in enumerate(self.heard)}
+        """A plain symbol for each source, of a name that no parameter has."""
+        taken = {s.name for e in self.exprs for s in e.free_symbols}
+        names = (fresh_name(taken, f"I{k or ''}") for k in range(len(self.heard)))
+        return dict(zip((h.source for h in self.heard), (Symbol(name, real=True) for name in names), strict=True))
+
+    @property
+    def exprs(self) -> list[Expr]:
+        """What its law is made of."""
+        moments = [e for h in self.heard for e in h.declared.coupling.family.moments]
+        pairs = [q for p in self.law.pairs for q in p.pair]
+        return [*(e.difference for e in self.law.equations), *pairs, *moments]
 
     def equations(self) -> list[Equation]:
         """The law of the inserted site, with cavity fields, self-couplings and sources."""

@@ -34,7 +34,7 @@ def projected(
     shape: Any, T: Any, bound: float, cap: float, strength: float, softness: float = 0.0
 ) -> tuple[Any, Any, Any]:
     """The states V, lambda, s at the fields T."""
-    from symcavity.evaluate.slack import with_slack
+    from symcavity.shapes.slack import with_slack
 
     p = with_slack(shape, T, bound, cap * strength, softness / strength)
     return p.v, p.lam / strength, p.anchor

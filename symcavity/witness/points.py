@@ -13,13 +13,11 @@ from sympy import Eq, Expr, Integer, Ne, Rational, Symbol
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import SCRAMBLE
-from symcavity.algebra.polyhedral import CellAverage
 from symcavity.algebra.precision import mp
 from symcavity.errors import JumpingLaw, SymcavityError, UnstableSolution, UnsupportedLaw
 from symcavity.evaluate.binding import counterpart, settles, solve_theory, supports
 from symcavity.evaluate.resting import RestingSolution
 from symcavity.evaluate.sampled import SampledSolution
-from symcavity.evaluate.set_integrals import has_many_digits as exact
 from symcavity.evaluate.state_evolution import state_evolution
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
@@ -30,7 +28,6 @@ from symcavity.model.quantities import Quenched, families, site_quantities
 from symcavity.model.support import SupportFunction
 from symcavity.record.derivation import Verdict
 from symcavity.shapes import Ball
-from symcavity.sites.sets.averages import ProjectionAverage
 
 TRIES, ROUNDS, SETTLED = 20, 40, 1e-7
 LOADS = (1, 1, 1, Rational(1, 4), 4, Rational(1, 10))  # times the seeded load: some theories hold for weak loads only
@@ -86,13 +83,13 @@ def seeded_values(theory: Theory, seed: int) -> dict[Any, Any]:
             signed = q not in scales and not q.positive and not positive
             size = Rational(1 + seed // 2)  # some laws have only the trivial solution for small data
             values[q] = {size: Rational(3, 5), -size: Rational(2, 5)} if signed else {half: half, 3 * half: half}
-            if named := _compared(theory, q):
+            if named := compared(theory, q):
                 every = dict.fromkeys([*values[q], *named])
                 values[q] = dict.fromkeys(every, Rational(1, len(every)))
     return _with_sets(theory, values, rng)
 
 
-def _compared(theory: Theory, family: Quenched) -> list[Expr]:
+def compared(theory: Theory, family: Quenched) -> list[Expr]:
     """The numbers that a quenched parameter is compared with: a label without them would leave cases out."""
     tests = {test for e in theory.equations for test in e.difference.atoms(Eq, Ne)}
     found = (side for test in tests if families([test], Quenched) == [family] for side in test.args if side.is_number)
@@ -111,13 +108,7 @@ def _with_sets(theory: Theory, values: dict[Any, Any], rng: random.Random) -> di
 
 def _is_numerical(expr: Any) -> bool:
     """Whether an average has no value at many digits (those over balls and over polyhedra in the plane have)."""
-    return any(not _has_many_digits(node) for node in expr.atoms(GaussianAverage, ImplicitAverage))
-
-
-def _has_many_digits(node: Any) -> bool:
-    if isinstance(node, CellAverage):
-        return node.has_many_digits
-    return isinstance(node, ProjectionAverage) and node.is_known and (node.g.shape is None or exact(node.g.shape))
+    return any(not getattr(node, "has_many_digits", False) for node in expr.atoms(GaussianAverage, ImplicitAverage))
 
 
 def solve_shared(theory: Theory, values: dict[Any, Any], dps: int = 15) -> Any:

@@ -177,7 +177,7 @@ def _fields(shape: Any, q: float, law: tuple[float, ...], seed: int | None) -> t
 @lru_cache(maxsize=8)  # of a few megabytes each
 def grid(shape: Any, k: float, rho: float = 0.0) -> tuple[Any, Any]:
     """Nodes and weights of a two-dimensional Gaussian average, in sectors around the tip of the cone."""
-    from symcavity.evaluate.slack import with_slack
+    from symcavity.shapes.slack import with_slack
 
     nodes, weights = np.polynomial.legendre.leggauss(16)
     c = float(shape.center)

@@ -263,8 +263,8 @@ def _solved_law(law: tuple[Any, ...], T: list[Any], guess: list[Any], dps: int) 
 @lru_cache(maxsize=4)
 def explicit_points(dps: int, softness: Any) -> list[tuple[Any, dict[str, Any]]]:
     """Points where explicit sets touch, with the derivatives of the law's solution by central differences."""
-    from symcavity.evaluate.slack import with_slack
     from symcavity.shapes import Ball, Ellipsoid
+    from symcavity.shapes.slack import with_slack
 
     out = []
     cases = (
@@ -338,7 +338,7 @@ def _quotients(
     shape: Any, which: int, bound: float = 1.0, cap: float = np.inf, many: int = 6, rho: float = 0.0
 ) -> Iterator[Any]:
     """Sources, projections (one at a time) and difference quotients dv/dt in one regime."""
-    from symcavity.evaluate.slack import with_slack
+    from symcavity.shapes.slack import with_slack
 
     rng = np.random.default_rng(8)
     t = rng.normal(size=(4000, shape.dimension)) * 1.5
@@ -356,7 +356,7 @@ def _quotients(
 
 def _quotient(shape: Any, t: Any, which: int, bound: float, cap: float, rho: float) -> Any:
     """The difference quotient dv/dt, or None next to another regime."""
-    from symcavity.evaluate.slack import with_slack
+    from symcavity.shapes.slack import with_slack
 
     step, n = 1e-6, shape.dimension
     around = with_slack(shape, np.concatenate([t + step * np.eye(n), t - step * np.eye(n)]), bound, cap, rho)
@@ -399,7 +399,7 @@ def saturated(step: Step, _dps: int) -> list[Verdict]:
 @witness("regimes")
 def regimes(step: Step, _dps: int) -> list[Verdict]:
     """The claimed psi against the divergence of explicit projections, in all regimes."""
-    from symcavity.evaluate.slack import with_slack
+    from symcavity.shapes.slack import with_slack
 
     side, response = site_of(step), step.evidence["response"]
     claim = step.claims[0].rhs

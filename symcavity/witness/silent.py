@@ -11,7 +11,7 @@ from typing import Any
 
 from symcavity.algebra.precision import mp
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import Field, Variable, site_quantities
+from symcavity.model.quantities import Field, Quenched, Variable, site_quantities
 
 DIGITS, FEWEST = 60, 2
 
@@ -27,10 +27,12 @@ def silent(system: Any) -> frozenset[tuple[str, Kind, int]]:
     sources: list[tuple[int, Kind, int]] = []
     for kind, law in system.laws.items():
         for expr in [*(e.difference for e in law.equations), *law.pairs]:
-            heard = [f for f in law.fields if expr.has(f.symbol)]
+            labels = [q.family.given for q in site_quantities(expr, Quenched) if q.family.given is not None]
+            held = [expr, *labels]
+            heard = [f for f in law.fields if any(e.has(f.symbol) for e in held)]
             for at in range(sizes[kind]):
                 sources += [(len(rows), kind, law.fields.index(f)) for f in heard]
-                here = {(kind, q.family, at) for q in site_quantities(expr, Variable, Field)}
+                here = {(kind, q.family, at) for e in held for q in site_quantities(e, Variable, Field)}
                 here |= {(f.sender, q.family, k) for f in heard for q in f.states() for k in range(sizes[f.sender])}
                 rows.append({place[e] for e in here if e in place})
     if len(rows) != len(states) or len(place) != len(states):

@@ -11,12 +11,15 @@ from sympy import Add, Dummy, Expr, Float, Rational, S, Sum
 from symcavity.algebra.precision import mp
 from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.evaluate.sampled import SampledSolution
+from symcavity.model.averages import Average, Fresh, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import SiteCount
-from symcavity.model.quantities import site_quantities
+from symcavity.model.quantities import Field, Quenched, Variable, site_quantities
 from symcavity.record.derivation import PREMISE, SYMBOLIC, Step, Verdict
 from symcavity.record.symbols import DisorderAverage
+from symcavity.sites.sets.averages import ProjectionAverage
 from symcavity.witness.averages import EASY, closed_claims
+from symcavity.witness.direct import direct_average
 from symcavity.witness.gaussian import coefficients, integral
 from symcavity.witness.points import scatter, solved_point
 from symcavity.witness.registry import largest, numeric, result, witness
@@ -46,6 +49,7 @@ def closed_system(step: Step, dps: int) -> list[Verdict]:
 def _is_small(body: Expr, told: Iterable[tuple[Any, Expr]]) -> bool:
     """Whether an expression goes as one over the size, where quantities go with the powers that are told of them."""
     larger, powers = Dummy("L", positive=True), {q.family: power for q, power in told}
+    body = body.xreplace({r: Dummy("R") for r in body.atoms(SiteResponse)})  # they are of order one
     rule: dict[Any, Any] = {q: q * larger ** powers.get(q.family, S.Zero) for q in site_quantities(body)}
     rule |= {count: larger * count for count in body.atoms(SiteCount)}
     return bool((larger * body.xreplace(rule) - body).expand() == 0)
@@ -76,7 +80,30 @@ def named_result(step: Step, dps: int) -> list[Verdict]:
         zeros = {q: q.xreplace({S.Zero: kind.index}) for q in site_quantities(body - claim.rhs)}
         return Equation(Sum(body.xreplace(zeros), kind.range), Sum(claim.rhs.xreplace(zeros), kind.range))
 
-    return held(step.evidence["theory"], map(everywhere, step.claims), dps)
+    theory = step.evidence["theory"]
+    return held(theory, map(everywhere, step.claims), dps) + _averages_of_names(theory, dps)
+
+
+def _averages_of_names(theory: Any, dps: int) -> list[Verdict]:
+    """The averages over sites that names stand for, in order parameters, by quadrature: it knows no closed form."""
+    out, laws = [], theory.system.laws.values()
+    names = {f.as_sum: e.lhs for law in laws for f in law.fields for e in law.equations if e.rhs == f.symbol}
+    for declared in theory.system.named.values():
+        own = theory.system.own(theory.system.rewritten.observable(declared))
+        for node in sorted(own.xreplace(names).atoms(Average), key=str):
+            inside = node.args[0]
+            if not site_quantities(inside, Variable, Field) or inside.has(Average, Fresh, Sum):
+                continue
+            if {q.family for q in site_quantities(inside, Quenched)} - {*theory.system.quenched}:
+                continue  # nothing says what it goes with
+            claimed = theory.observable(node)
+            if claimed in theory.order_parameters or claimed.has(ProjectionAverage):
+                continue  # its closure is judged; of sets there are witnesses of their own
+            gap, digits, how = direct_average(theory, node, claimed, dps)
+            ok = bool(gap < mp.mpf(10) ** -digits)
+            bad = f"{node} differs by {mp.nstr(gap, 3)}: {how}"
+            out += result(f"quadrature to {digits} digits", ok, how, bad, digits)
+    return out
 
 
 def held(theory: Any, claims: Iterable[Equation], dps: int) -> list[Verdict]:

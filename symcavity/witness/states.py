@@ -13,7 +13,7 @@ from symcavity.algebra.quadrature import break_points
 from symcavity.model.averages import Expect, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import SiteCount
-from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
+from symcavity.model.quantities import Global, Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.registry import result, witness
 from symcavity.witness.thermal import MODULES, Weighed, numbers_at, one_of_each, weight_about_minimum
@@ -59,12 +59,15 @@ class Summed:
             self.energy = (objective - alone).xreplace(told)
             bounds = [b.xreplace(told) for b in bounds if b.has(*couplings)]
         else:
-            self.energy = alone
+            terms = Add.make_args(alone.expand())
+            self.energy = Add(*(term for term in terms if term.has(*weight.states)))
             bounds = [b for b in bounds if not b.has(*couplings)]
         self.bounds = [b for b in bounds if b.has(*weight.states)]
         self.bent = bool(self.bounds) or self.energy.has(*JUMPS)
         self.marks = {q: Dummy("x", real=True) for q in weight.states}
         self.potential, self.core = self._compiled(self.energy), self._compiled(weight.state)
+        self.inside = [self._compiled(bound) for bound in self.bounds]
+        self.calls: dict[Any, Any] = {}
         free = [q for q in weight.states if not getattr(q.family, "values", ())]
         self.free = free[0] if free else None
         self.breaks = self._breaks()
@@ -115,8 +118,8 @@ class Summed:
         else:
             gain = h * core + self.strength * core**2 / 2
         out = np.asarray(self.beta * (gain - own))
-        for bound in self.bounds:
-            out = np.where(np.broadcast_to(self._compiled(bound)(*x), x[0].shape), out, -np.inf)
+        for inside in self.inside:
+            out = np.where(np.broadcast_to(inside(*x), x[0].shape), out, -np.inf)
         return out
 
     def shares(self, fields: np.ndarray, x: list[np.ndarray], parts: np.ndarray) -> np.ndarray:
@@ -150,9 +153,11 @@ class Summed:
         return np.asarray(np.sum(self._at(body, known, x) * share, axis=1))
 
     def _at(self, body: Expr, known: dict[Any, np.ndarray], x: list[np.ndarray]) -> np.ndarray:
-        marks = {q: Dummy("q", real=True) for q in known}
-        call = lambdify([*marks.values(), *self.marks.values()],
-                        body.xreplace(marks).xreplace(self.rule).xreplace(self.marks), MODULES)  # fmt: skip
+        if body not in self.calls:
+            marks = {q: Dummy("q", real=True) for q in known}
+            plain = body.xreplace(marks).xreplace(self.rule).xreplace(self.marks)
+            self.calls[body] = lambdify([*marks.values(), *self.marks.values()], plain, MODULES)
+        call = self.calls[body]
         rows = len(known[self.weight.mean])
         return np.broadcast_to(np.asarray(call(*known.values(), *(v[None] for v in x)), float), (rows, len(x[0])))
 
@@ -232,6 +237,15 @@ class Few:
             if not weight.is_field:
                 self.told[weight.mean.family] = weight
 
+    def elsewhere(self) -> Few:
+        """The same sites at another configuration of their states."""
+        other = Few(self.system)
+        other.rng = self.rng
+        other.values = {
+            q: v for q, v in self.values.items() if isinstance(getattr(q, "family", None), Coupling | Quenched)
+        } | {q: v for q, v in self.values.items() if not isinstance(q, SiteQuantity)}
+        return other
+
     def number(self, expr: Expr) -> float:
         """The value of an expression, its sums over sites written out."""
         expr = written_out(expr)
@@ -280,32 +294,63 @@ def written_out(expr: Any) -> Any:
 
 @witness("measure")
 def measured(step: Step, _dps: int) -> list[Verdict]:
-    """The declared energy of a configuration, put together from the weights of the sites and what they hear."""
+    """The declared energy of two configurations, put together from the weights of the sites and what they hear."""
     system = step.evidence["theory"].system
-    few, sites = Few(system), range(1, SITES + 1)
-    fields = {kind: weight for kind, weight in system.weights.items() if weight.is_field}
-    sent = {kind: weight for kind, weight in system.weights.items() if not weight.is_field}
-    pairs = sums = messages = 0.0
-    for claim in step.claims:
-        if isinstance(claim.lhs, Expect) or (isinstance(claim.lhs, SiteQuantity) and not claim.rhs.has(Expect)):
-            (kind,) = (claim.lhs.body if isinstance(claim.lhs, Expect) else claim.lhs).site
-            own = kind in sent and claim.rhs.has(sent[kind].mean.family)
-            told: Any = claim.lhs.body if isinstance(claim.lhs, Expect) else claim.lhs
-            for k in sites:
-                value = few.at(claim.rhs, kind, k)
-                few.values[told.xreplace({kind.index: S(k)})] = value
-                core = few.at(sent[kind].state, kind, k) if kind in sent else 0.0
-                pairs += core * value / 2 if own else 0.0
-                sums += 0.0 if own else core * value
-                if isinstance(claim.lhs, Expect):
-                    silent = {q: S.Zero for w in sent.values() for q in [w.mean]}
-                    bare = claim.rhs.replace(
-                        lambda e, silent=silent: isinstance(e, SiteQuantity) and e.family in {q.family for q in silent},
-                        lambda _: S.Zero,
-                    )
-                    message = few.at(fields[kind].mean, kind, k)
-                    messages += message * (value - few.at(bare, kind, k))
-    rebuilt = sum(few.at(w.energy, kind, k) for kind, w in system.weights.items() for k in sites) - pairs
-    declared = few.number(system.own(system.rewritten.typed.objective))
-    ok = abs(rebuilt - declared) < 1e-12 * max(1.0, abs(declared)) and abs(sums - messages) < 1e-12
+    objective = system.own(system.rewritten.typed.objective)
+    first = Few(system)
+    gap = _rebuilt(step, first) - first.number(objective)
+    other = first.elsewhere()
+    moved = _rebuilt(step, other) - other.number(objective) - gap  # what no site has a part in is gone
+    ok = abs(moved) < 1e-12 * max(1.0, abs(first.number(objective)))
+    ok = ok and abs(_heard_back(step, first)) < 1e-12
+    ok = ok and all(abs(gap) < 1e-12 for gap in _slopes(step, first, objective))
     return result(BRUTE_FORCE, ok, "the declared energy at three sites of each kind")
+
+
+def _named(claim: Any) -> Any:
+    """The field whose mean or sum a claim tells; None of others."""
+    if isinstance(claim.lhs, Expect):
+        return claim.lhs.body
+    return claim.lhs if isinstance(claim.lhs, SiteQuantity) and not claim.rhs.has(Expect) else None
+
+
+def _rebuilt(step: Step, few: Few) -> float:
+    """The energy of a configuration by the claims; the fields get their values on the way."""
+    weights, total = few.system.weights, 0.0
+    for claim in step.claims:
+        if (named := _named(claim)) is None:
+            continue
+        (kind,) = named.site
+        weight = weights[kind]
+        own = not weight.is_field and claim.rhs.has(weight.mean.family)
+        for k in range(1, SITES + 1):
+            value = few.at(claim.rhs, kind, k)
+            few.values[named.xreplace({kind.index: S(k)})] = value
+            total -= few.at(weight.state, kind, k) * value / 2 if own else 0.0
+    return total + sum(few.at(w.energy, kind, k) for kind, w in weights.items() for k in range(1, SITES + 1))
+
+
+def _heard_back(step: Step, few: Few) -> float:
+    """What senders hear of losses against what the losses hear of them: one matrix, and its transpose."""
+    weights, gap = few.system.weights, 0.0
+    means = {w.mean.family for w in weights.values() if not w.is_field}
+    for claim in step.claims:
+        if (named := _named(claim)) is None:
+            continue
+        (kind,) = named.site
+        silent = claim.rhs.replace(lambda e: isinstance(e, SiteQuantity) and e.family in means, lambda _: S.Zero)
+        for k in range(1, SITES + 1):
+            if weights[kind].is_field and named == weights[kind].state:
+                gap -= few.at(weights[kind].mean, kind, k) * (few.at(claim.rhs, kind, k) - few.at(silent, kind, k))
+            elif not weights[kind].is_field and not claim.rhs.has(weights[kind].mean.family):
+                gap += few.at(weights[kind].state, kind, k) * few.at(claim.rhs, kind, k)
+    return gap
+
+
+def _slopes(step: Step, few: Few, objective: Expr) -> list[float]:
+    """The slopes of the declared energy in global variables, against the sums that vanish on average."""
+    shared = sorted(objective.atoms(Global), key=str)
+    found = [c for c in step.claims if not c.rhs.has(SiteQuantity) and c.lhs.has(Sum)] if shared else []
+    told = [few.number(c.lhs.replace(lambda e: isinstance(e, Expect), lambda e: e.body)) for c in found]
+    direct = [few.number(written_out(objective).diff(g)) for g in shared]
+    return [a - b for a, b in zip(told, direct, strict=len(told) == len(direct))] if found else []

@@ -46,7 +46,6 @@ from symcavity.writing.ordering import (
     plain_sum,
     term_key,
 )
-from symcavity.writing.reader import read
 from symcavity.writing.unicode import to_text
 
 _DATUM_INDICES = frozenset(["mu", "nu", "rho", "sigma", "tau", "xi", "chi"])
@@ -80,7 +79,8 @@ class CavityPrinter(ConditionPrinter):
         return out
 
     def _print_AtStep(self, expr: AtStep, exp: str | None = None) -> Row:
-        body, step = self.row(expr.args[0]), read(f"t{expr.shift:+d}" if expr.shift else "t")
+        body, shift = self.row(expr.args[0]), expr.shift
+        step = beside("t", "+" if shift > 0 else "-", str(abs(shift))) if shift else beside("t")
         for place, item in reversed([*enumerate(body.items)]):
             if isinstance(item, Script) and item.sup is not None:  # beside the upper index
                 dated = Script(item.base, item.sub, beside(item.sup, ",", step))
@@ -116,7 +116,7 @@ class CavityPrinter(ConditionPrinter):
         if power.is_Rational and power.is_negative:
             return self._product((expr,))
         if power.is_Rational and power.q != 1:
-            return scripted(self._power_base(base), sup=read(f"{power.p}/{power.q}"))
+            return scripted(self._power_base(base), sup=beside(str(power.p), "/", str(power.q)))
         exponent = self._in_script(power)
         if base.is_Function:
             try:

@@ -222,6 +222,6 @@ def test_a_wrong_power_of_the_eigenvalue_is_noticed(monkeypatch):
     )
     step = system.cavity().derivation["stability"]
     assert not step.claims
-    assert [found.ok for found in step.verdicts()] == [True]
+    assert all(found.ok for found in step.verdicts())
     monkeypatch.setitem(step.data, "round", not step.data["round"])
-    assert [found.ok for found in step.verdicts()] == [False]
+    assert not any(found.ok for found in step.verdicts())

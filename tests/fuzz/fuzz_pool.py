@@ -101,7 +101,7 @@ def outcomes(
 
 
 def _used(pid: int | None) -> float:
-    """The seconds of the processor that a process has used: of its clock, as Linux numbers them; 0 of one that is gone."""
+    """The seconds of the processor that a process has used, by its clock as Linux numbers them; 0 if it is gone."""
     try:
         return time.clock_gettime(~(pid or 0) << 3 | 2)
     except OSError:

@@ -202,7 +202,7 @@ def terms_in_parts(base: Spelled) -> Iterator[Spelled]:
 
 def data_in_parts(base: Spelled) -> Iterator[Spelled]:
     """Half of the data are of another kind."""
-    if base.loss in (0,) or base.loss.has(u):
+    if base.loss == 0 or base.loss.has(u):
         return
     nu, M = Sites("nu", "M", name="other datum")
     z = Coupling("z", between=(nu, i))
@@ -221,7 +221,7 @@ def other_losses(base: Spelled) -> Iterator[Spelled]:
 def types_of_values(base: Spelled) -> Iterator[Spelled]:
     """Text, fractions and numbers of NumPy."""
     load = base.values.get(alpha, 2)
-    for kind in (str, lambda v: np.float64(float(v)), lambda v: S(v)):
+    for kind in (str, lambda v: np.float64(float(v)), S):
         plain = {q: kind(v) for q, v in base.values.items() if not isinstance(v, dict)}
         laws = {q: {kind(a): kind(b) for a, b in v.items()} for q, v in base.values.items() if isinstance(v, dict)}
         yield replace(base, values=plain | laws | {alpha: kind(load)})
@@ -252,7 +252,8 @@ FAMILIES: dict[str, Callable[[Spelled], Iterator[Spelled]]] = {
     f.__name__.replace("_", " "): f
     for f in (
         weights_in_units, couplings_in_units, factor_of_objective, constants, order, idle_constraints,
-        conditions_twice, auxiliary_variables, terms_in_parts, data_in_parts, other_losses, types_of_values, digits, scale,
+        conditions_twice, auxiliary_variables, terms_in_parts, data_in_parts, other_losses, types_of_values,
+        digits, scale,
     )
 }  # fmt: skip
 

@@ -1,12 +1,15 @@
 """Copies of a problem that share their couplings in part: hand formulas, instances, the variance of the minimum."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from sympy import Abs, Eq, Rational, Sum, Symbol, exp
+from sympy import Abs, Eq, Rational, Sum, Symbol, exp, sqrt
 from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, DeclarationError, Feature, Global, N, P, Quenched, alpha, average, i, mu
 from symcavity.derivations import gardner, soft_margin
+from symcavity.model import copies as copies_module
 
 x, w, y = Coupling("x"), Feature("w"), Quenched("y", mu)
 u, gamma = Symbol("u", nonnegative=True), Symbol("gamma", positive=True)
@@ -99,3 +102,46 @@ taken = ConvexProblem(Symbol("w_1", positive=True) * weights, [Eq(heard, 1)])
 def test_refusals(problem, count, share, words):
     with pytest.raises(DeclarationError, match=words):
         problem.copies(count, share)
+
+
+def test_what_is_shared_grows_from_independence_to_one_copy():
+    """Absolute penalties: the overlap of two fits rises with what they share, and at the end they are one."""
+    lasso = ConvexProblem(
+        Sum((y[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P)) / 2 + gamma * Sum(Abs(w[i]), (i, 1, N))
+    )
+    theory = lasso.copies(2, share={x: u})
+    size = float(lasso.cavity().solve({**AT, y: ONE})[average(w[i] ** 2)])
+    rows = [overlap(theory, {**AT, u: shared, y: ONE}) for shared in ("0", "1/2", "999999/1000000")]
+    assert all(first == pytest.approx(size, rel=1e-7) == second for first, _, second in rows)
+    both = [row[1] for row in rows]
+    assert abs(both[0]) < 1e-9
+    assert all(a < b for a, b in pairwise(both))
+    assert both[-1] == pytest.approx(size, rel=5e-3)
+
+
+def test_a_root_of_the_share_in_its_place_is_seen(monkeypatch):
+    right = copies_module.exact
+    monkeypatch.setattr(copies_module, "exact", lambda value, what: sqrt(right(value, what)))
+    _, both, _ = overlap(ridge.copies(2, share={x: Rational(1, 4)}), {**AT, y: ONE})
+    (response,) = (s for s in np.roots([1 / 3, 1 / 3 + 2 - 1, -1]) if s > 0)
+    scale = 2 * response**2
+    assert both != pytest.approx(scale / 4 / ((1 + response) ** 2 - scale / 16), rel=0.1)
+
+
+def test_several_fits_of_one_data_set_average_over_their_masks():
+    """Two bagged ridges, each with half of the data, against instances."""
+    half = {1: Rational(1, 2), 0: Rational(1, 2)}
+    mask = Quenched("m", mu, law=half)
+    bagged = ConvexProblem(
+        Sum(mask[mu] * (y[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P)) / 2
+        + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2
+    )
+    first, both, _ = overlap(bagged.copies(2, share={mask: 0}), {**AT, y: ONE})
+    rng, found = np.random.default_rng(3), []
+    for _ in range(60):
+        data, labels = rng.standard_normal((120, 60)) / np.sqrt(60), rng.standard_normal(120)
+        keep = rng.random((2, 120)) < 0.5
+        fits = [np.linalg.solve(data[k].T @ data[k] + np.eye(60) / 3, data[k].T @ labels[k]) for k in keep]
+        found.append((fits[0] @ fits[0] / 60, fits[0] @ fits[1] / 60))
+    for known, seen in zip((first, both), np.array(found).T, strict=True):
+        assert abs(seen.mean() - known) < 4 * seen.std() / np.sqrt(60) + 0.02 * known

@@ -6,9 +6,9 @@ import sympy
 from sets_shared import CLOSED, CLOUD, FLAT, TILTED
 
 from symcavity.errors import NotConverged, ValuesError
-from symcavity.evaluate.slack import saturate
 from symcavity.shapes import Ball, CallableShape, Ellipsoid, ExpressionShape, PointCloud, Polytope, Segment
 from symcavity.shapes.base import SATURATED
+from symcavity.shapes.slack import saturate
 
 GRID = np.stack(np.meshgrid([-1, 0, 1], [-1, 0, 1], [2, 3], indexing="ij"), axis=-1).reshape(-1, 3).astype(float)
 a, b, c, d = sympy.symbols("a b c d")

@@ -5,7 +5,6 @@ import pytest
 import sympy
 from sets_shared import CLOSED, CLOUD, FLAT, TILTED
 
-from symcavity.evaluate.set_integrals import integrated
 from symcavity.shapes import Ball, CallableShape, Ellipsoid, ExpressionShape, PointCloud, Polytope, Segment
 from symcavity.shapes.base import INTERIOR, PARTIAL, TOUCHING, WHOLE
 
@@ -269,9 +268,9 @@ def test_averages_far_out_are_those_of_the_tip():
     """Where nearly all sources end at the tip, by exact Gaussian moments; before, by sampled projections."""
     shape = Ellipsoid([1, "1/2"])
     for k in (30.0, 1e3, 1e6):
-        found = integrated(shape, k)
+        found = shape.averages(k)
         assert found["norm"] == pytest.approx(3 + k**2, rel=1e-12)
         assert (found["whole"], found["lam"], found["psi"]) == (1, k, pytest.approx(-3))
-    near = integrated(shape, 10.0)
+    near = shape.averages(10.0)
     assert near["norm"] == pytest.approx(103, rel=1e-6)
-    assert all((found := integrated(shape, k)) is None or found["whole"] > 0.9 for k in np.linspace(11, 60, 15))
+    assert all((found := shape.averages(k)) is None or found["whole"] > 0.9 for k in np.linspace(11, 60, 15))

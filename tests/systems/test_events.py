@@ -8,8 +8,6 @@ from symcavity import Ball, ConvexProblem, Coupling, Datum, Feature, N, P, Point
 from symcavity.algebra.joint import JointLaw, LawSymbol
 from symcavity.derivations import soft_manifold
 from symcavity.evaluate.edges import Edges
-from symcavity.evaluate.set_integrals import integrated
-from symcavity.evaluate.slack import ball_points
 
 C = Symbol("C", positive=True)
 x, z = Coupling("x"), Coupling("z")
@@ -47,8 +45,8 @@ class TestOneSet:
     @pytest.mark.parametrize(("k", "level", "cap"), [(1.0, 0.5, 1.0), (0.3, 0.2, 0.9)])
     def test_a_level_inside_of_the_range(self, k, level, cap):
         """The multiplier passes a level where it would be held if that were its bound: another quadrature."""
-        rows, weights = ball_points(Ball(2, "0.5"), k, cap, (level,))
-        exact = integrated(Ball(2, "0.5"), k, level)["saturated"]
+        rows, weights = Ball(2, "0.5").nodes(k, cap, (level,))
+        exact = Ball(2, "0.5").averages(k, level)["saturated"]
         assert (rows["lam"] > level) @ weights == pytest.approx(exact, rel=1e-13)
 
 

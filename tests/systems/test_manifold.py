@@ -345,8 +345,8 @@ class TestSlack:
 
 def test_the_response_with_slack_is_the_average_of_psi():
     """Sampled responses are found by parts; the divergences of the projections say the same."""
-    from symcavity.evaluate.slack import saturate
     from symcavity.shapes.sampling import gaussian_scrambles
+    from symcavity.shapes.slack import saturate
 
     cloud = PointCloud([[1, 0, 1], [0, 1, 1.5], [-1, -1, 1.0], [0.5, 0.5, 2]])
     for shape in (cloud, Ellipsoid(["1", "0.4"]), Ball(2, "0.5")):

@@ -1,9 +1,9 @@
 """Symbols of a user's own that are named like what the package writes: code, order parameters, TeX."""
 
 import pytest
-from sympy import Max, Sum, Symbol, exp, log
+from sympy import Eq, Max, Sum, Symbol, exp, log, symbols
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, alpha, average, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, N, P, System, alpha, average, i, mu
 from symcavity.writing.printing import tex, text
 
 x, w = Coupling("x"), Feature("w")
@@ -58,3 +58,41 @@ def test_tex_in_a_name_is_escaped(name):
 @pytest.mark.parametrize("name", [r"a$b^c{", "\\"])
 def test_a_derivation_with_such_names_compiles(name, typeset):
     typeset(problem(name, "hinge")[0].cavity().derivation.to_latex())
+
+
+MARGINS = {
+    "steps": lambda q: Sum(Max(0, q - u), (mu, 1, P)),
+    "smooth": lambda q: Sum(log(1 + exp(q - u)), (mu, 1, P)),
+    "two fields": lambda q: Sum(Max(0, q - u, -Sum(Coupling("v")[mu, i] * w[i], (i, 1, N))), (mu, 1, P)),
+}
+
+
+@pytest.mark.parametrize("name", MARGINS)
+def test_a_real_parameter_is_no_symbol_of_the_engine(name):
+    """Sources and variables of integration are real, too, and had these names."""
+    found = []
+    for letter in ("other", "z_1") if name == "two fields" else ("other", "I", "I1", "z", "z_1"):
+        shift = Symbol(letter, real=True)
+        declared = ConvexProblem(MARGINS[name](shift) + Sum(w[i] ** 2, (i, 1, N)) / 2)
+        found.append(float(declared.cavity().solve({alpha: 1, shift: 1})[NORM]))
+    assert found == pytest.approx([found[0]] * len(found), rel=1e-9)
+
+
+def test_a_parameter_at_a_temperature_is_no_symbol_of_the_engine():
+    found = []
+    for letter in ("other", "zeta"):
+        shift = Symbol(letter, real=True)
+        declared = ConvexProblem(MARGINS["smooth"](shift) + Sum(w[i] ** 2, (i, 1, N)) / 2)
+        found.append(float(declared.gibbs(2).cavity().solve({alpha: 1, shift: 1})[NORM]))
+    assert found[1] == pytest.approx(found[0], rel=1e-9)
+
+
+def test_a_threshold_and_an_input_may_have_any_names():
+    j, out = symbols("j", integer=True), []
+    J = Coupling("J", between=(i, i), mean=1 / N)
+    for shift in (0, 41, 61, 101, 1000):
+        current, threshold = Symbol("I", real=True), Symbol("theta", real=True)
+        heard = Sum(J[i, j] * w[j], (j, 1, N)) + current - threshold
+        theory = System([Eq(w[i], 1 / (1 + exp(-heard)))]).cavity()
+        out.append(float(theory.solve({current: shift, threshold: shift})[NORM]))
+    assert out == pytest.approx([out[0]] * len(out), rel=1e-9)

@@ -1,5 +1,7 @@
 """Gibbs measures over discrete states, beyond hard constraints and with jumps: identities, instances, refusals."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sympy import Eq, Heaviside, Rational, Sum, Symbol, log
@@ -10,11 +12,13 @@ from symcavity import (
     Coupling,
     DeclarationError,
     Feature,
+    Global,
     N,
     NotConvex,
     P,
     Problem,
     Quenched,
+    SeveralSolutions,
     UnstableSolution,
     UnsupportedLaw,
     ValuesError,
@@ -32,6 +36,9 @@ x, s = Coupling("x"), Feature("s", values=(-1, 1))
 J = Coupling("J", between=(i, i), reciprocity=1)
 pairs = Sum(s[i] * Sum(J[i, j] * s[j], (j, 1, N)), (i, 1, N)) / 2
 MAGNET = Problem(-pairs - field * Sum(s[i], (i, 1, N)))
+M = Global("M")
+stored = Sum(Sum(x[mu, i] * s[i], (i, 1, N)) ** 2, (mu, 1, P)) / 2
+MEMORY = Problem(N * M**2 / 2 - M * Sum(s[i], (i, 1, N)) - stored)  # M is the overlap with the pattern (1, 1, ...)
 ERRORS = Problem(Sum(Heaviside(-Sum(x[mu, i] * s[i], (i, 1, N))), (mu, 1, P)))
 w, t = Feature("w"), Quenched("t", i, law=Normal("t", 0, 1))
 u = Sum(x[mu, i] * t[i], (i, 1, N))
@@ -99,6 +106,40 @@ def test_the_entropy_of_binary_weights_vanishes():
     assert found[0] > 0 > found[1]
 
 
+def memories(load, cold):
+    """The solutions of a network that has stored random patterns, of which one is recalled."""
+    theory = MEMORY.gibbs(beta).cavity()
+    with pytest.raises(SeveralSolutions) as several:
+        theory.solve({alpha: load, beta: cold})
+    return theory, several.value.solutions
+
+
+def test_memories_by_hand():
+    """Amit, Gutfreund and Sompolinsky at a temperature: recall, its mirror image, and a glass beside them."""
+    load, cold, m, q = 0.05, 4.0, 0.97, 0.95
+    for _ in range(400):
+        noise = np.sqrt(load * q) / (1 - cold * (1 - q))
+        m, q = (gaussian(lambda zs, p=p: np.tanh(cold * (noise * zs + m)) ** p) for p in (1, 2))  # noqa: B023
+    found = [float(point[M]) for point in memories(Rational(1, 20), 4)[1]]
+    assert max(found) == pytest.approx(m, rel=1e-9)
+    assert min(found) == pytest.approx(-m, rel=1e-9)
+    assert any(abs(overlap) < 1e-9 for overlap in found)
+
+
+def test_recall_ends_at_the_known_load():
+    """Recall ends near 0.138 at low temperature; well below, the glass beside it has the lower free energy."""
+    _, near = memories(Rational(135, 1000), 100)
+    overlaps = sorted(float(point[M]) for point in near)
+    assert overlaps[-2:] == pytest.approx([0.948, 0.981], abs=1e-3)  # they meet at 0.967
+    for load, recalled in ((Rational(2, 100), True), (Rational(5, 100), False)):
+        theory, points = memories(load, 4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnstableSolution)
+            solved = [theory.solve({alpha: load, beta: 4}, guess=point) for point in points]
+        lowest = min(solved, key=lambda solution: float(solution[theory.free_energy]))
+        assert (abs(float(lowest[M])) > 0.9) == recalled
+
+
 def test_magnets_by_enumeration(magnet):
     """Overlaps, responses and free energies of all configurations, extrapolated."""
     sim = magnet.simulate({beta: Rational(4, 5), field: Rational(1, 2)}, N=[6, 10], seeds=80)
@@ -163,7 +204,7 @@ def test_ridge_by_two_ways():
         assert float(one[observable]) == pytest.approx(float(other[observable]), rel=1e-12)
 
 
-@pytest.mark.parametrize("problem", [MAGNET, ERRORS, SPARSE], ids=["magnet", "errors", "sparse"])
+@pytest.mark.parametrize("problem", [MAGNET, ERRORS, SPARSE, MEMORY], ids=["magnet", "errors", "sparse", "memory"])
 def test_every_step_is_verified(problem):
     derivation = problem.gibbs(beta if problem is not SPARSE else 1).cavity().derivation
     assert all(verdict.ok for row in derivation.verify() for verdict in row.verdicts)
@@ -181,5 +222,7 @@ def test_what_is_refused():
         Problem(-Sum(s[i] * Sum(one_way[i, j] * s[j], (j, 1, N)), (i, 1, N))).gibbs(1)
     with pytest.raises(UnsupportedLaw, match="equality"):
         Problem(Sum(w[i] ** 2, (i, 1, N)), [Eq(Sum(x[mu, i] * w[i], (i, 1, N)), 1)]).gibbs(1)
+    with pytest.raises(UnsupportedLaw, match="global variable M"):
+        MEMORY.gibbs(1).simulate({alpha: 1}, N=8, seeds=1)
     with pytest.raises(ValuesError, match="does not serve"):
         TAUGHT.gibbs(1).simulate({alpha: 2}, N=8, seeds=1, method="enumeration")

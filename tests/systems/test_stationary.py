@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from mpmath import mp
 from scipy.interpolate import CubicSpline
-from scipy.linalg import eigh_tridiagonal
+from scipy.linalg import eigh_tridiagonal, solve_continuous_lyapunov
 from sympy import Derivative, Eq, Max, Rational, Sum, Symbol, erf, pi, sqrt, symbols, tanh
 
 from symcavity import (
@@ -135,3 +135,21 @@ def test_a_linear_network_forgets_at_the_edge_of_its_spectrum_and_noise_suppress
     driven = network(sigmoid, xi[i, t])
     exponents = [driven.stationary({g: 2, D: size}).lyapunov for size in ("1/2", 2)]
     assert 0.12 > exponents[0] > 0 > exponents[1]
+
+
+def test_the_dimension_of_a_linear_network_with_noise_is_that_of_its_covariance_matrix():
+    found = []
+    for seed in range(4):
+        drift = np.random.default_rng(seed).standard_normal((160, 160)) / np.sqrt(160) / 2 - np.eye(160)
+        C_ = solve_continuous_lyapunov(drift, -np.eye(160))
+        found.append(np.trace(C_) ** 2 / 160 / np.sum(C_**2))
+    rest = network(lambda u: u, xi[i, t]).stationary({g: "1/2", D: 1})
+    assert rest.dimension() == pytest.approx(np.mean(found), abs=4 * np.std(found) / 2 + 1 / 160)
+    assert rest.dimension() == pytest.approx(0.8477304, rel=1e-5)
+
+
+def test_a_dimension_at_a_lag_and_what_has_none():
+    rest = network(lambda u: u, xi[i, t]).stationary({g: "1/2", D: 1})
+    assert rest.dimension("1/2") < rest.dimension()
+    with pytest.raises(NotConverged, match="keep still"):
+        ERF.stationary({g: "4/5"}).dimension()

@@ -1,5 +1,7 @@
 """A system in steps with one family of states a step, at rest: the same numbers by another road."""
 
+from itertools import pairwise
+
 import pytest
 from sympy import Eq, Sum, Symbol, tanh
 
@@ -16,7 +18,7 @@ VALUES = {g: "3/2", r: "1/2", a: {1: "1/2", -1: "1/2"}}
 
 def unrolled(phi, steps):
     equations = [Eq(STATES[0][i], a[i])]
-    for now, new in zip(STATES[:steps], STATES[1:], strict=False):
+    for now, new in pairwise(STATES[: steps + 1]):
         equations.append(Eq(new[i], now[i] / 2 + Sum(J[i, j] * phi(now[j]), (j, 1, N))))
     return System(equations)
 

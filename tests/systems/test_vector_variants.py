@@ -33,9 +33,8 @@ from symcavity import (
     mu,
     response,
 )
-from symcavity.evaluate.set_integrals import integrated
-from symcavity.evaluate.soft_bound import soften
 from symcavity.model.equations import Equation
+from symcavity.shapes.slack import soften
 
 a = Symbol("a", integer=True, positive=True)
 D = Symbol("D", integer=True, positive=True)
@@ -171,7 +170,7 @@ def test_a_bias_helps_unequal_classes():
     offset = float(solution[b])
 
     def load(at):
-        rows = [(float(p), integrated(shape, 0.5 * (1 - sign * at))["norm"]) for sign, p in ((1, 0.8), (-1, 0.2))]
+        rows = [(float(p), shape.averages(0.5 * (1 - sign * at))["norm"]) for sign, p in ((1, 0.8), (-1, 0.2))]
         return 1 / sum(p * value for p, value in rows)
 
     assert load(offset) == pytest.approx(float(solution[alpha]), rel=1e-10)
@@ -220,7 +219,7 @@ class TestQuadraticSlack:
     @pytest.mark.parametrize(("k", "rho"), [(0.7, 0.5), (-0.4, 2.0)])
     def test_integrals(self, shape, k, rho):
         t = np.random.default_rng(4).normal(size=(100000, shape.dimension))
-        p, averages = soften(shape, t, k, rho), integrated(shape, k, rho=rho)
+        p, averages = soften(shape, t, k, rho), shape.averages(k, rho=rho)
         rows = {
             "norm": np.square(p.lam_s).sum(axis=1),
             "lam": p.lam,
@@ -282,7 +281,7 @@ class TestBoundsOfBothSigns:
     def test_integrals(self, shape):
         t = np.random.default_rng(2).normal(size=(100000, shape.dimension))
         for k in (-0.7, -2.0):
-            p, averages = shape.project(t, k), integrated(shape, k)
+            p, averages = shape.project(t, k), shape.averages(k)
             rows = {"norm": np.square(p.lam_s).sum(axis=1), "lam": p.lam, "psi": p.psi, "touching": p.regime == 1}
             for name, row in rows.items():
                 assert abs(row.mean() - averages[name]) < 4.5 * row.std() / np.sqrt(len(t)) + 1e-12

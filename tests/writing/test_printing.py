@@ -30,6 +30,7 @@ from symcavity.model.averages import average, response
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import N, P, alpha, i, mu
 from symcavity.model.quantities import Complementary
+from symcavity.record.symbols import AtStep
 from symcavity.writing.lines import lines, width
 from symcavity.writing.nodes import MarkupError, to_tex
 from symcavity.writing.printing import mathml, tex, text, tree
@@ -152,6 +153,31 @@ def test_random_expressions_never_double_a_script(seed):
     assert to_text(row)
     ET.fromstring(mathml(expr))  # noqa: S314 - our own output
     assert read(tex(Eq(expr, s.L, evaluate=False)))
+
+
+def test_nothing_that_was_printed_is_read_again(monkeypatch):
+    sources = []
+    monkeypatch.setattr("symcavity.writing.tree_printer.read", lambda *args: sources.append(args[0]) or read(*args))
+    fresh = Symbol("kappa_unread", positive=True)
+    expr = log(1 + erf(fresh * average(lam[mu] * log(2 + fresh)) / 2)) ** 2 + Max(0, fresh)
+    assert tex(expr).count("unread") == 3
+    assert {source for source in sources if "unread" in source} == {r"\kappa_{\mathrm{unread}}"}
+
+
+def test_a_step_stands_beside_the_upper_index_of_a_quantity_and_not_within_an_average():
+    assert tex(AtStep(s.S_w, 1)) == "S^{w,t+1}"
+    assert tex(AtStep(average(w[i] ** 2), 0)) == r"\left\langle w_{i}^{2} \right\rangle^{t}"
+    assert tex(AtStep(s.S_w, 0) ** 2) == r"\left(S^{w,t}\right)^{2}"
+
+
+def test_what_cannot_be_read_is_its_string_and_the_rest_a_formula():
+    class Unread(Symbol):
+        __slots__ = ()
+
+        def _latex(self, _printer):
+            return "{open"
+
+    assert text(s.kappa**2 / 2 + Unread("odd_one")) == "κ²/2 + odd_one"
 
 
 def test_the_reader_refuses_what_is_wrong():

@@ -1,5 +1,6 @@
 """The sentences are data: each can be filled in, each is used, and the small language does what it says."""
 
+import importlib
 import re
 from importlib.resources import files
 
@@ -81,3 +82,18 @@ def test_every_section_is_asked_for_somewhere():
 
 def test_names_of_values_are_found_wherever_they_stand():
     assert names_in(templates()["branches"]["before"]) >= {"several", "paired", "branches", "rows", "field"}
+
+
+def strings(data):
+    """All strings in the data of a step."""
+    if isinstance(data, str):
+        return [data]
+    if isinstance(data, dict):
+        return [text for pair in data.items() for part in pair for text in strings(part)]
+    return [text for part in data for text in strings(part)] if isinstance(data, list | tuple | set) else []
+
+
+@pytest.mark.parametrize("name", ["gardner", "chaotic_network", "least_deviations"])
+def test_steps_hold_data_and_no_sentence(name):
+    steps = importlib.import_module(f"symcavity.derivations.{name}").problem.cavity().derivation.steps
+    assert not [text for step in steps for text in strings(dict(step.data)) if len(text.split()) > 3]

@@ -11,7 +11,23 @@ from pathlib import Path
 import pytest
 from sympy import Eq, Rational, Sum, Symbol, exp, latex, log, tanh
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, System, Time, Variable, average, fresh, i, mu
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Feature,
+    Global,
+    N,
+    Noise,
+    P,
+    Quenched,
+    System,
+    Time,
+    Variable,
+    average,
+    fresh,
+    i,
+    mu,
+)
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.algebra.texsymbol import TexSymbol
@@ -56,14 +72,40 @@ def _tested():
     return ConvexProblem(Sum((1 - h) ** 2, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)), named=named)
 
 
-def test_the_sample_has_every_rule():
-    from symcavity.derivations import gardner, kernel_ridge, manifold, soft_manifold
+def _shared():
+    """A network in steps with noise, whose sites hear a variable that all of them move."""
+    t, j = Time("t"), Symbol("j", integer=True)
+    y, b = Variable("y", i, over=t), Global("b", over=t)
+    field = Sum(Coupling("J", between=(i, i))[i, j] * y[j, t], (j, 1, N))
+    noise = Noise("xi", i, over=t, variance=1)[i, t]
+    equations = [Eq(y[i, t + 1], field - b[t] + noise), Eq(b[t + 1], Sum(y[i, t], (i, 1, N)) / N)]
+    return System(equations, initial=[Eq(y[i, 0], 0), Eq(b[0], 0)])
 
-    problems = [module.problem for module in (gardner, kernel_ridge, manifold, soft_manifold)]
+
+def _all_that_is_derived():
+    """One problem, and all that is derived of it besides its theory."""
+    from symcavity.derivations import driven_network
+
+    x, w, e = Coupling("x"), Feature("w"), Quenched("e", mu)
+    loss = Sum((e[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P))
+    problem = ConvexProblem(loss / 2 + Sum(w[i] ** 2, (i, 1, N)) / 2)
+    theory = problem.cavity()
+    yield theory.fluctuations().derivation
+    yield theory.pair(over=[e]).derivation
+    yield driven_network.problem.cavity().pair(over=[driven_network.b]).derivation
+    yield problem.descent(rate=Rational(1, 2)).cavity().derivation
+    yield problem.gibbs(Symbol("beta", positive=True)).cavity().derivation
+    yield _shared().cavity().derivation
+
+
+def test_the_sample_has_every_rule():
+    from symcavity.derivations import gardner, kernel_ridge, manifold, soft_manifold, spin_glass
+
+    problems = [module.problem for module in (gardner, kernel_ridge, manifold, soft_manifold, spin_glass)]
     problems += [kernel_ridge.from_coefficients, _two_classes(), _moving(), _tested()]
-    derived = [step for problem in problems for step in problem.cavity().derivation]
+    records = [*(problem.cavity().derivation for problem in problems), *_all_that_is_derived()]
     rules = {name for name in templates() if "." not in name} - {"limit", "opening", "clock", "insert_again"}
-    assert rules <= {step.rule for step in (*s.STEPS, *derived)}
+    assert rules <= {step.rule for step in (*s.STEPS, *(step for record in records for step in record))}
 
 
 @pytest.mark.parametrize("step", s.STEPS, ids=lambda step: step.key)

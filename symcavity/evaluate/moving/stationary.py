@@ -18,15 +18,17 @@ from scipy.optimize import brentq
 from sympy import Add, Expr, S, Symbol
 
 from symcavity.algebra.flow import Rate
+from symcavity.algebra.legendre import exact_legendre
 from symcavity.algebra.precision import exact_function, mp, with_digits
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw
 from symcavity.evaluate.compiler import to_mpf
-from symcavity.evaluate.legendre import exact_legendre
+from symcavity.evaluate.moving.collective import dimension
 from symcavity.evaluate.moving.hermite import Profile, common, mehler
 from symcavity.evaluate.moving.lyapunov import largest_exponent
 from symcavity.evaluate.moving.plan import Plan
 from symcavity.evaluate.moving.run import Observables, combined
 from symcavity.evaluate.moving.values import read_run_values
+from symcavity.evaluate.numbers import exact_value
 from symcavity.method.close import kind_of_body
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.fields import is_affine
@@ -301,6 +303,42 @@ class Stationary:
             rest = _slope_at_rest(self.law) if potential is None else mp.mpf(0)
             slope = (lambda _rho: rest) if potential is None else potential.slope
             return largest_exponent(self.law.rate, slope, self._path)
+
+    def dimension(self, lag: Any = 0) -> float:
+        """The dimension of the activity over its units, in double: of what they send, at equal times or at a lag.
+
+        It is the participation ratio of the covariances of all pairs of units, over time at given couplings:
+        ``(sum C_ii)**2 / (N sum C_ij**2)``, in the limit.
+
+        Raises
+        ------
+        UnsupportedLaw
+            If the units hear several fields, or what they send is not of one kind.
+        NotConverged
+            If the states keep still, or covariances are larger than order ``1/sqrt(N)``.
+        """
+        if len(self.law.pairs) != 1 or self.law.pairs[0][1].expr != self.law.pairs[0][2].expr:
+            raise UnsupportedLaw(
+                "The dimension of the activity is not derived for units that hear several fields.",
+                "networks with one field of states, and independent couplings of one variance",
+                "the covariances of instances",
+            )
+        if self._path is None or self._potential is None:
+            raise NotConverged("The states keep still: there are no covariances over time.")
+        apart = abs(float(exact_value(lag, "lag", 15)))
+        with mp.workdps(self.dps + 20):
+            ((weight, f, _),) = self.law.pairs
+            mean = float(f.coefficients(self.law.mean, self._variance, self.dps)[0])
+            slope = Profile(f.expr.diff(X), X).coefficients(self.law.mean, self._variance, self.dps)[0]
+            series = self._potential.series
+            end = float(mp.polyval(series[::-1], self._path.end) / weight) - mean**2
+
+            def covariance(lags: Any) -> Any:
+                expr = f.expr.xreplace({X: self.law.state})
+                return np.array([float(self._product(expr, expr, mp.mpf(v))) for v in lags]) - mean**2 - end
+
+            gain = float(mp.sqrt(weight) * abs(mp.mpf(slope)))
+            return dimension(covariance, float(self.law.rate), gain, 8 / float(self.law.rate), apart)
 
     def _out(self, value: Any) -> Any:
         return float(value) if self.dps <= 15 else with_digits(value, self.dps)

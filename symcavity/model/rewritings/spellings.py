@@ -2,26 +2,61 @@
 
 from __future__ import annotations
 
-from sympy import Abs, Add, Basic, Expr, Max, Mul, Pow, cosh, exp, expand_mul, sign, sinh
+from sympy import (
+    Abs,
+    Add,
+    Basic,
+    Expr,
+    GreaterThan,
+    LessThan,
+    Max,
+    Mul,
+    Pow,
+    Rational,
+    Sum,
+    cosh,
+    exp,
+    expand_mul,
+    sign,
+    sinh,
+)
 
 from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Variable
 from symcavity.model.rewriting import Declaration, Rewriting, sides, with_sides
 
 
 class Spellings(Rewriting):
-    """``u/Abs(u)`` is ``sign(u)``, ``cosh(u) + sinh(u)`` is ``exp(u)``, ``v + Abs(v)`` the positive part of 2 v."""
+    """``u/Abs(u)`` is ``sign(u)``, ``cosh(u) + sinh(u)`` is ``exp(u)``, ``v + Abs(v)`` the positive part of 2 v.
+
+    A bound on the length of a vector of one site is one on its square.
+    """
 
     key = "spellings"
 
     def apply(self, declaration: Declaration) -> Declaration:
         """Return the declaration in one spelling."""
         return declaration.mapped(
-            lambda entry: with_sides(entry, [_spelt(s) for s in sides(entry)]) if isinstance(entry, Basic) else entry
+            lambda entry: with_sides(entry, _squared(entry, [_spelt(s) for s in sides(entry)]))
+            if isinstance(entry, Basic)
+            else entry
         )
 
     def observable(self, expr: Expr, _kind: Kind | None = None) -> Expr:
         """Return an observable in the same spelling."""
         return _spelt(expr)
+
+
+def _squared(entry: Basic, parts: list[Expr]) -> list[Expr]:
+    """The sides of a bound on the length of a vector of one site, by what is not negative: as a bound on its square."""
+    if not isinstance(entry, LessThan | GreaterThan):
+        return parts
+    length, bound = parts if isinstance(entry, LessThan) else parts[::-1]
+    root = isinstance(length, Pow) and length.exp == Rational(1, 2) and length.base.is_Add
+    if not root or not bound.is_nonnegative or bound.has(Sum, Variable) or length.base.has(Sum):
+        return parts
+    squares = [length.base, bound**2]
+    return squares if isinstance(entry, LessThan) else squares[::-1]
 
 
 def _spelt(expr: Expr) -> Expr:

@@ -27,7 +27,6 @@ from sympy import (
     oo,
     sign,
     sqrt,
-    symbols,
     together,
 )
 from sympy.core.relational import Relational
@@ -38,6 +37,7 @@ from symcavity.algebra.signs import sign_of
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind
+from symcavity.model.names import fresh_name
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.sites.branching.branches import KINKS, decided, tidy_fraction
 from symcavity.sites.branching.joining import joined
@@ -94,7 +94,7 @@ class SiteEnsemble:
         covariance = {ends: value for ends, value in self.covariance.items() if field not in ends}
         return replace(self, fields=tuple(f for f in self.fields if f != field), covariance=covariance)
 
-    def standardised(self) -> tuple[dict[Symbol, Expr], list[Symbol], Expr, Expr]:
+    def standardised(self, body: Expr) -> tuple[dict[Symbol, Expr], list[Symbol], Expr, Expr]:
         """Write the fields by independent standard Gaussians.
 
         Returns
@@ -102,11 +102,7 @@ class SiteEnsemble:
         rule, zs, mean, scale
             The outer fields by the variables ``zs[:-1]``; and the inner field as ``mean + scale*zs[-1]``.
         """
-        zs = (
-            [Symbol("z", real=True)]
-            if len(self.fields) == 1
-            else list(symbols(f"z_1:{len(self.fields) + 1}", real=True))
-        )
+        zs = self._gaussians(body, len(self.fields))
         lower = cholesky([[self.covariance[a, b] for b in self.fields] for a in self.fields])
         values = [Add(*(lower[r, c] * zs[c] for c in range(r + 1))) for r in range(len(self.fields))]
         rule = dict(zip(self.outer, values[:-1], strict=True))
@@ -114,6 +110,12 @@ class SiteEnsemble:
             rule[sign(self.outer[0])] = sign(zs[0])
         scale = lower[len(zs) - 1, len(zs) - 1]
         return rule, zs, values[-1].xreplace({zs[-1]: S.Zero}), scale
+
+    def _gaussians(self, body: Expr, count: int) -> list[Symbol]:
+        """Variables of integration, which no parameter is called."""
+        taken = {s.name for e in (body, *self.covariance.values(), self.solution) for s in e.free_symbols}
+        names = ["z"] if len(self.fields) == 1 else [f"z_{k + 1}" for k in range(count)]
+        return [Symbol(fresh_name(taken, name), real=True) for name in names]
 
     def average(self, body: Expr) -> Expr:
         """Average an expression in this site's quantities over its fields and its quenched parameters."""
@@ -166,7 +168,7 @@ class SiteEnsemble:
                 return alone.over_fields(body)
         if (out := self._marginal(body)) is not None:
             return out
-        rule, zs, mean, scale = self.standardised()
+        rule, zs, mean, scale = self.standardised(body)
         z = zs[-1]
         solution = self.solution
         marks: dict[Any, Any] = {r: Dummy("R", real=True) for r in body.atoms(SiteResponse)}
@@ -218,7 +220,7 @@ class SiteEnsemble:
         heard = [f for f in self.fields if expr.has(f)]
         if len(heard) == len(self.fields):
             return None
-        zs = list(symbols(f"z_1:{len(heard) + 1}", real=True))
+        zs = self._gaussians(body, len(heard))
         lower = cholesky([[self.covariance[a, b] for b in heard] for a in heard])
         values = [Add(*(lower[r, c] * zs[c] for c in range(r + 1))) for r in range(len(heard))]
         expr = expr.xreplace(dict(zip(heard, values, strict=True)))

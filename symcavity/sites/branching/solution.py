@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from sympy import And, Expr, Float, Max, Min, Mul, Piecewise, S, Symbol, cancel, factor_terms, fraction, zoo
+from sympy import And, Basic, Expr, Float, Max, Min, Mul, Piecewise, S, Symbol, cancel, factor_terms, fraction, zoo
 from sympy.core.relational import Relational
 
 from symcavity.algebra.factors import together
@@ -116,6 +116,15 @@ class SiteSolution:
     def is_implicit(self) -> bool:
         """Whether some branch is fixed implicitly."""
         return any(b.implicit for b in self.branches)
+
+    @cached_property
+    def free_symbols(self) -> frozenset[Any]:
+        """The symbols that it is made of."""
+        parts: list[Branch | Region] = [*self.branches, *self.regions]
+        exprs = [e for part in parts for e in (*part.values.values(), *(part.implicit or ()))]
+        exprs += [e for b in self.branches for e in b.conditions]
+        exprs += [end for r in self.regions for end in (r.low, r.high) if end is not None]
+        return frozenset().union(*(e.free_symbols for e in exprs if isinstance(e, Basic)))
 
     @cached_property
     def jumping(self) -> frozenset[SiteQuantity]:

@@ -8,15 +8,20 @@ minimum of ``|v - t|^2 / 2 + cap*max(0, k - g(v))``, with a softness that of
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any
 
-from sympy import Add, Expr, Mul, Piecewise, S, Symbol, fraction, oo
+from sympy import Add, Eq, Expr, Mul, Piecewise, S, Symbol, fraction, oo
 
 from symcavity.algebra.door import as_sympy
 from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.node import Node, raised
 from symcavity.algebra.texsymbol import TexSymbol
+from symcavity.model.averages import condition_of
 from symcavity.model.support import SupportFunction
+from symcavity.shapes.base import INTERIOR, PARTIAL, SATURATED, TOUCHING, WHOLE
 
 
 class ProjectionSymbol(TexSymbol):
@@ -39,6 +44,15 @@ T2 = ProjectionSymbol("t2", "\\lVert \\bm{t} \\rVert^{2}", nonnegative=True)
 DENSITY = ProjectionSymbol("f", "f\\left(\\bm{t}\\right)", nonnegative=True)
 SLOPE = ProjectionSymbol("slope", "\\nabla f \\cdot \\left(\\bm{v} - \\bm{t}\\right)")
 DIVERGENCE = ProjectionSymbol("div", "\\nabla \\cdot \\left(\\bm{v} - \\bm{t}\\right)")
+
+
+MOMENTS = {GAP2: "norm", LAM: "lam", LAM**2: "lam2", PSI: "psi", SLOPE2: "slope2"}
+REGIMES = {TOUCHING: "touching", PARTIAL: "partial", WHOLE: "whole", SATURATED: "saturated"}
+
+
+def _supporting(averages: Mapping[str, Any]) -> Any:
+    """The probability that the set touches."""
+    return sum(averages[name] for name in REGIMES.values())
 
 
 class SpaceIntegral(Node):
@@ -102,6 +116,59 @@ class ProjectionAverage(NumberedAverage):
     def is_known(self) -> bool:
         """Whether balls have this average to any number of digits."""
         return not self.is_slack and self.body in (LAM, LAM**2, GAP2, PSI, SLOPE2)
+
+    title = "Averages over convex sets"
+    parts = property(lambda self: (self.body, self.k, self.cap, self.softness))
+
+    def binds(self, leaf: Any) -> bool:
+        """Whether it is a quantity of a projection."""
+        return isinstance(leaf, ProjectionSymbol)
+
+    @property
+    def has_many_digits(self) -> bool:
+        """Whether it can be evaluated beyond double precision, over the set that is given or over balls."""
+        return self.is_known and (self.g.shape is None or self.g.shape.has_many_digits)
+
+    @property
+    def precision(self) -> tuple[str, str]:
+        """What is taken in double precision, and what has how many digits."""
+        exact = "balls, segments and pairs of points with a hard margin, of exact sizes, at any dps"
+        return f"averages over {self.g.shape!r}", f"dps <= 15; {exact}"
+
+    @property
+    def moment(self) -> Callable[[Mapping[str, Any]], Any] | None:
+        """How it follows from the averages that shapes have, if it does."""
+        if self.body in MOMENTS:
+            return lambda a: a.get(MOMENTS[self.body])
+        if (test := condition_of(self.body)) is not None:
+            supporting = test.atoms(Symbol) == {LAM} and getattr(test, "gts", None) is not None and test.lts == 0
+            if supporting and "=" not in test.rel_op:
+                return _supporting
+            if isinstance(test, Eq) and REGIME in test.args:
+                value = next((int(x) for x in test.args if x.is_Integer), None)
+                if value in REGIMES:
+                    return itemgetter(REGIMES[value])
+                if value == INTERIOR:
+                    return lambda a: 1 - _supporting(a)
+        return None
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the value is the average over all samples: its shape has no integrals for it."""
+        shape, (samples, _, scramble) = self.g.shape, self.g.sampling
+        if shape is None or scramble is not None:
+            return False
+        if samples is not None:
+            return True
+        if self.cap != oo and shape.has_nodes:
+            return False
+        kind = 1.0 if self.cap != oo else math.inf, 1.0 if self.softness != 0 else 0.0  # some, of the kind that it has
+        found, moment = shape.averages(1.0, *kind), self.moment
+        return found is None or moment is None or moment(found) is None
+
+    def scramble(self, number: int) -> dict[Any, Any]:
+        """What to replace for the average over one of the independent sets of samples only."""
+        return {self.g: self.g.scramble(number)}
 
     @property
     def free_symbols(self) -> set[Any]:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sympy import Abs, Add, Expr, Heaviside, Max, Min, Piecewise, Poly, S, Symbol, exp, sign, sqrt
+from sympy import Abs, Add, Expr, Heaviside, Max, Min, Piecewise, Poly, S, exp, sign, sqrt
 
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
+from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.sites.thermal.averages import ThermalAverages
 
-ZETA = Symbol("zeta", real=True)  # the fluctuation, in units of what a square and the feedback leave of it
+# the fluctuation, in units of what a square and the feedback leave of it; no parameter is the same symbol
+ZETA = TexSymbol("zeta", "\\zeta")
 KINKS = (Abs, Heaviside, Max, Min, Piecewise, sign)
 
 

@@ -21,7 +21,6 @@ from sympy import (
     Poly,
     S,
     StrictGreaterThan,
-    Symbol,
     cancel,
     exp,
     log,
@@ -33,12 +32,13 @@ from sympy import (
 )
 
 from symcavity.algebra.gaussian import gaussian_average
+from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.thermal.averages import ThermalAverages
 
-ZETA = Symbol("zeta", real=True)  # a standard Gaussian
+ZETA = TexSymbol("zeta", "\\zeta")  # a standard Gaussian, which no parameter is
 SUPPORTED = (
     "sites with discrete states and at most one continuous one, of which the energy is a square at given discrete "
     "ones; losses of one field"

@@ -1,4 +1,4 @@
-"""Averages over Gaussian sources of projections onto the cone g_S(v) >= k: the integrals of few dimensions.
+"""Averages over Gaussian sources of projections onto the cone g_S(v) >= k, for balls.
 
 For a source t ~ N(0, 1) the projection is v(t) = argmin |v - t|^2 / 2 subject to g_S(v) >= k, and v - t = lam s
 with the anchor point s; psi = div (v - t).
@@ -16,42 +16,14 @@ import numpy as np
 import sympy
 from numpy.typing import NDArray
 
+from symcavity.algebra.legendre import exact_legendre, legendre
 from symcavity.algebra.precision import mp
 from symcavity.errors import ValuesError
-from symcavity.evaluate.ellipsoids import ellipsoid_averages
-from symcavity.evaluate.legendre import exact_legendre, legendre
-from symcavity.shapes import Ellipsoid, Shape
+from symcavity.shapes.base import INTERIOR, SATURATED, Projection
 
 Averages = dict[str, Any]
 """norm <|v-t|^2>, lam <lam>, lam2 <lam^2>, touching, partial, whole, saturated (probabilities), psi <psi>, and of balls
 slope2 <sum of squares of d(v - t)/dt>."""
-
-
-def integrated(shape: Shape, k: float, cap: float = math.inf, rho: float = 0.0) -> Averages | None:
-    """Return the averages by quadrature in double, where the shape has integrals of few dimensions.
-
-    Parameters
-    ----------
-    shape : Shape
-    k : float
-        The bound on g.
-    cap : float
-        The largest multiplier.
-    rho : float
-        By how much the bound is missed, per multiplier.
-    """
-    if not isinstance(shape, Ellipsoid):
-        return None
-    R, c = shape.numbers()
-    radii = np.sort(R[R > 0])[::-1]
-    if radii.size == 0 or radii[0] == radii[-1]:
-        return _ball_averages(max(radii.size, 1), radii[0] if radii.size else 0.0, c, k, cap, rho)
-    return ellipsoid_averages(radii, c, k) if cap == math.inf and rho == 0 else None
-
-
-def has_many_digits(shape: Shape) -> bool:
-    """Whether the averages are known to any number of digits: for exact balls, segments and points."""
-    return isinstance(shape, Ellipsoid) and shape.exact and len({R for R in shape.radii if not R.is_zero}) < 2
 
 
 # Balls: the radial component |t_perp| is chi-distributed and the integral over the axial one is elementary.
@@ -140,7 +112,22 @@ def axial_panels(
     return x, weight / weight.sum()
 
 
-def _ball_averages(D: int, R: float, c: float, k: float, cap: float, rho: float) -> Averages:
+def ball_averages(D: int, R: float, c: float, k: float, cap: float = math.inf, rho: float = 0.0) -> Averages:
+    """Return the averages by quadrature in double.
+
+    Parameters
+    ----------
+    D : int
+        The dimension of the ball.
+    R, c : float
+        Its radius, and the distance of its centre.
+    k : float
+        The bound on g.
+    cap : float
+        The largest multiplier.
+    rho : float
+        By how much the bound is missed, per multiplier.
+    """
     from scipy.special import ndtr
 
     x, weight = axial_panels(D, R, c, k, rho, [cap])
@@ -152,19 +139,16 @@ def _ball_averages(D: int, R: float, c: float, k: float, cap: float, rho: float)
     return {name: float(weight @ row) for name, row in rows.items()} | {"partial": 0.0}
 
 
-def ball_integrals(shape: Ellipsoid, K: Any, dps: int) -> Averages:
-    """Return the averages of a ball to ``dps`` digits, as mpf of 12 more.
+def exact_ball_averages(D: int, radius: sympy.Expr, center: sympy.Expr, K: Any, dps: int) -> Averages:
+    """Return the averages to ``dps`` digits, as mpf of 12 more; the multiplier has no bound.
 
     Raises
     ------
     ValuesError
         If a quadrature does not reach that many digits.
     """
-    radii = [R for R in shape.radii if not R.is_zero]
-    D = max(len(radii), 1)
     with mp.workdps(dps + 12):
-        R = mp.mpf(sympy.N(radii[0], dps + 15)) if radii else mp.mpf(0)
-        c = mp.mpf(sympy.N(shape.center, dps + 15))
+        R, c = (mp.mpf(sympy.N(x, dps + 15)) for x in (radius, center))
         reach = 2 + np.sqrt(2 * (dps + 8) * np.log(10))
         norm = mp.exp((D - mp.mpf(2)) / 2 * mp.log(2)) * mp.gamma(mp.mpf(D) / 2)
         edges = [mp.mpf(x) for x in _panels(D, float(R), float(c), float(K), float(reach), 0.0, [])]
@@ -195,3 +179,64 @@ _LADDER = (0.75, 0.85, 1.1, 1.6, 2.4)  # nodes on a panel, per digit
 @lru_cache(maxsize=2)  # one range of the axis ends where the next begins
 def _normal(a: Any, _prec: int) -> tuple[Any, Any]:
     return mp.ncdf(a), mp.npdf(a)
+
+
+def ball_points(
+    D: int,
+    R: float,
+    c: float,
+    k: float,
+    cap: float,
+    levels: Sequence[float],
+    project: Callable[[NDArray[np.float64]], Projection],
+) -> tuple[dict[str, Any], NDArray[np.float64]]:
+    """Nodes and weights of a quadrature over the radial and the axial part of the source.
+
+    Parameters
+    ----------
+    D, R, c, k, cap : int, float
+        As for :func:`ball_averages`.
+    levels : sequence of float
+        Multipliers at which an integrand may jump.
+    project : callable
+        Gives the projections of sources, with multipliers up to ``cap``.
+
+    Returns
+    -------
+    rows : dict
+        The quantities of the projection at the nodes, by name.
+    weights : ndarray
+        They sum to one.
+    """
+    levels = [cap, *(v for v in levels if 0 < v < cap)]
+    x, wx = axial_panels(D, R, c, k, levels=levels)
+    nodes, weights = legendre(24)
+    top = (k + R * x) / c
+    low = k / c - (c * x / R if R > 0 else np.inf)
+    edges = [top, np.maximum(low, top - 60)]
+    for lam in levels:
+        edges.append((R * x - lam * (R * R + c * c)) / c + k / c)  # the multiplier has this value while touching
+        edges.append(np.full_like(x, k / c - c * lam))  # ... and at the tip
+    table = np.sort(np.clip(np.stack([*edges, np.full_like(x, -12.0), np.full_like(x, 12.0)]), -12.0, 12.0), axis=0)
+    fine = np.concatenate([table[:-1] + (table[1:] - table[:-1]) * j / 3 for j in range(3)] + [table[-1:]])
+    fine = np.sort(fine, axis=0)
+    half = (fine[1:] - fine[:-1]) / 2
+    y = fine[:-1, :, None] + half[:, :, None] * (1 + nodes)
+    w = half[:, :, None] * weights * np.exp(-y * y / 2) / np.sqrt(2 * np.pi) * wx[None, :, None]
+    X = np.broadcast_to(x[None, :, None], y.shape)
+    t = np.zeros((y.size, D + 1))
+    t[:, 0], t[:, -1] = X.ravel(), y.ravel()
+    p = project(t)
+    level = c * p.v[:, -1] - R * np.sqrt(np.square(p.v[:, :-1]).sum(axis=1))
+    level = np.where((p.regime != INTERIOR) & (p.regime != SATURATED), k, level)
+    rows = {
+        "lam": p.lam,
+        "gap2": np.square(p.lam_s).sum(axis=1),
+        "v2": np.square(p.v).sum(axis=1),
+        "gv": level,
+        "td": (t * p.lam_s).sum(axis=1),
+        "psi": p.psi,
+        "regime": p.regime,
+    }
+    total = w.ravel()
+    return rows, total / total.sum()

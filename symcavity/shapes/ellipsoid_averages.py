@@ -25,7 +25,7 @@ FARTHEST, HALF = 10.0, 0.499
 
 
 def ellipsoid_averages(radii: Array, c: float, k: float) -> dict[str, Any] | None:
-    """Return the averages of :mod:`.set_integrals`, or None where a rule does not converge.
+    """Return the averages of :meth:`symcavity.shapes.base.Shape.averages`, or None where a rule does not converge.
 
     Parameters
     ----------
