@@ -1,5 +1,7 @@
 """The best estimate of a sparse signal: the posterior mean of a Gauss-Bernoulli signal from noisy random projections.
 
+The error of the estimate is ``E_w``.
+
 Values: ``alpha``, the share ``rho`` of entries that are not zero, and the noise ``sigma``. An entry of the
 estimate is a product ``z*v`` of a switch and of a Gaussian size; signal and estimate have the same prior, so
 that the overlap of the mean with the signal is its squared length.
@@ -22,6 +24,7 @@ prior = v[i] ** 2 / 2 + z[i] * log((1 - rho) / rho)
 
 problem = Problem(
     minimize=Sum(miss**2, (mu, 1, P)) / (2 * sigma**2) + Sum(prior, (i, 1, N)),
+    named={Symbol("E_w"): average((expect(z[i] * v[i]) - t) ** 2)},
     name="The posterior mean of a sparse signal",
     cite=(
         "F. Krzakala, M. Mezard, F. Sausset, Y. F. Sun, L. Zdeborova, Phys. Rev. X 2, 021005 (2012); D. Guo, S. Verdu, "

@@ -1,5 +1,7 @@
 """A magnet of random pairs at a temperature: the model of Sherrington and Kirkpatrick in a field.
 
+The magnetisation is ``m``, the overlap of two states of the same magnet ``q``.
+
 Values: the inverse temperature ``beta`` and the field ``H``. At low temperature and weak field the states do
 not settle in one valley: ``problem.cavity().boundary("stability", across={beta: (1, 3)}, values={H: Rational(1,
 2)})`` ends at the line of de Almeida and Thouless, ``beta = 1.8687923``.
@@ -18,6 +20,7 @@ beta, H = Symbol("beta", positive=True), Symbol("H", real=True)
 
 problem = Problem(
     minimize=-Sum(s[i] * Sum(J[i, j] * s[j], (j, 1, N)), (i, 1, N)) / 2 - H * Sum(s[i], (i, 1, N)),
+    named={Symbol("m"): average(s[i]), Symbol("q"): average(expect(s[i]) ** 2)},
     name="A magnet of random pairs",
     cite=(
         "D. Sherrington, S. Kirkpatrick, Phys. Rev. Lett. 35, 1792 (1975); J. R. L. de Almeida, D. J. Thouless, "

@@ -9,7 +9,13 @@ from sympy import tanh
 from symcavity import alpha, average, i, response
 from symcavity.loading import installed
 
-GIVEN = {"manifold", "soft_manifold"}  # whose result is the load itself, or an average over a set
+GIVEN = {  # whose result is the load itself, an average over a set, or an entropy
+    "binary_perceptron",
+    "correlated_manifolds",
+    "correlated_points",
+    "manifold",
+    "soft_manifold",
+}
 
 
 def test_each_system_at_rest_names_what_it_is_about():
