@@ -21,32 +21,21 @@ from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
-from symcavity.model.laws import Weight
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import LawFunction
 from symcavity.sites.branching.averages import quenched_average
-from symcavity.sites.branching.branches import Branch
-from symcavity.sites.branching.solution import Region, SiteSolution
 from symcavity.sites.branching.strategy import Branching, sign_relations
 from symcavity.sites.linear import Linear
 from symcavity.sites.protocol import Heard, SiteProblem, Solution, Strategy, without_curvature
 from symcavity.sites.site import Site, response_steps
 from symcavity.sites.thermal.averages import ThermalAverages
 from symcavity.sites.thermal.fluctuation import ZETA, Fluctuation
-from symcavity.sites.thermal.states import Mixture
+from symcavity.sites.thermal.summed import laid_out, mixture, moving_field, weight_of
 
 FORMULAS = Branching()
 AT_ZERO: tuple[Strategy, ...] = (Linear(), FORMULAS)  # how the minimum is found
-
-
-def weight_of(problem: SiteProblem) -> Weight:
-    """The weight of a site at a temperature."""
-    weight = problem.law.weight
-    if weight is None:
-        raise UnsupportedLaw(f"{problem.text} has no weight.", "problem.gibbs(beta)")
-    return weight
 
 
 def at_zero_temperature(problem: SiteProblem) -> SiteProblem:
@@ -69,47 +58,6 @@ def at_zero_temperature(problem: SiteProblem) -> SiteProblem:
         moving = (k for k in h.feedback if h.declared.states() and k.emission.has(weight.mean))
         proved |= {k.symbol: 1 if weight.is_field else -1 for k in moving}
     return replace(problem, law=weight.cold, heard=tuple(heard), convex=True, proved=proved)
-
-
-def answer_to_states(problem: SiteProblem) -> tuple[Expr, Expr]:
-    """What the others add to the slope of a state's gain: a field, and the factor F of the state."""
-    weight, heard = weight_of(problem), _moving(problem)
-    whole = (heard.factor * heard.effective()).expand()
-    return whole.xreplace({weight.mean: S.Zero}), whole.diff(weight.mean)
-
-
-def _moving(problem: SiteProblem) -> Heard:
-    """The field of states that a site hears."""
-    return next(h for h in problem.heard if h.declared.states())
-
-
-def mixture(problem: SiteProblem) -> Mixture:
-    """The averages over all states, with the self-couplings as symbols."""
-    weight, heard = weight_of(problem), _moving(problem)
-    given = {h.carrier: h.carrier for h in problem.heard if h is not heard and h.carrier is not None}
-    field, strength = answer_to_states(problem)
-    if weight.is_field:
-        field, strength = heard.eta, Add(*(k.symbol for k in heard.feedback if k.emission == weight.mean))
-    carrier = None if weight.is_field else problem.law.carrier(heard.declared).lhs
-    return Mixture(weight, strength, given, field, carrier)
-
-
-def laid_out(problem: SiteProblem, assumed: Sequence[Any]) -> SiteSolution:
-    """The fields of a site whose states are averaged: one branch, of the fields of given numbers that it hears."""
-    sources = problem.plain_sources()
-    values: dict[Any, Expr] = {}
-    for h in problem.heard:
-        if not h.declared.states() and h.carrier is not None:
-            told = next(e for e in problem.equations() if e.lhs == h.carrier).rhs
-            values[h.carrier] = told.xreplace(sources)
-    return SiteSolution(
-        problem.inner().eta,
-        tuple(values),
-        (Region(None, None, values),),
-        (Branch(values, (), (), None),),
-        assumed=tuple(assumed),
-        sources=tuple(sources.values()),
-    )
 
 
 def fluctuation(problem: SiteProblem) -> Fluctuation:
@@ -147,7 +95,7 @@ class Thermal:
         cold = at_zero_temperature(problem)
         if cold is problem:
             # a state answers upwards to what pulls it, at any temperature; so does what hears itself in pairs
-            moving = [k for k in _moving(problem).feedback if k.emission.has(weight_of(problem).mean)]
+            moving = [k for k in moving_field(problem).feedback if k.emission.has(weight_of(problem).mean)]
             own = [k for k in moving if weight_of(problem).is_field or k.through.sender == k.through.hearer]
             signs = {k.symbol: 1 for k in own}
             still = problem.signed(signs)
