@@ -11,7 +11,7 @@ from timing import Bench, run
 from symcavity import alpha, average, i
 from symcavity.algebra.phi import mp_phi
 from symcavity.derivations import anisotropic, gardner, soft_margin
-from symcavity.evaluate.special import np_phi
+from symcavity.evaluate.averages.special import np_phi
 
 kappa = gardner.kappa
 

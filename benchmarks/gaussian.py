@@ -16,7 +16,7 @@ from timing import Bench, run, seconds
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
 from symcavity.algebra.phi import mp_phi
 from symcavity.algebra.signs import _sign_of
-from symcavity.evaluate.special import np_phi
+from symcavity.evaluate.averages.special import np_phi
 
 z, a, kappa = symbols("z a kappa", real=True)
 b, c = symbols("b c", positive=True)

@@ -13,7 +13,7 @@ import paper_rows
 from sphinx_gallery.sorting import ExplicitOrder, FileNameSortKey
 
 import symcavity
-from symcavity.evaluate.solution import Solution
+from symcavity.evaluate.solutions.solution import Solution
 from symcavity.writing.mathml import element
 from symcavity.writing.reader import read
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from symcavity.evaluate.moving.flow import FlowRun
     from symcavity.evaluate.moving.run import MovingRun
     from symcavity.evaluate.moving.stationary import Stationary
-    from symcavity.evaluate.solution import Solution
+    from symcavity.evaluate.solutions.solution import Solution
     from symcavity.evaluate.state_evolution import StateEvolution
     from symcavity.finite.compare import Comparison
     from symcavity.finite.experiment import CavityExperiment

@@ -85,6 +85,20 @@ def circles(graph):
     return sorted(out)
 
 
+ROOMS = (  # of evaluate: a file imports nothing from a later one
+    *(("tolerances", "numbers", "watch", "progress"), ("averages",), ("closed_map",), ("given", "moving")),
+    *(("solutions",), ("solving",), ("certificates",), ("binding", "function", "many_points", "state_evolution")),
+)
+
+
+def test_rooms_of_evaluate_point_down():
+    place = {name: k for k, names in enumerate(ROOMS) for name in names}
+    inside = [module for module in MODULES if layer(module) == "evaluate" and module.count(".") > 1]
+    found = {module: place[module.split(".")[2]] for module in inside}
+    assert set(place) == {module.split(".")[2] for module in found}
+    assert not [(a, b) for a in found for b in graph()[a] & set(found) if found[b] > found[a]]
+
+
 def test_imports_point_down():
     assert {layer(module) for module in MODULES} <= {"", *ORDER}
     found = {module: upwards(module, graph()) for module in MODULES}

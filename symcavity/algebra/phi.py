@@ -215,7 +215,7 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
         return Float._new(out._mpf_, prec)  # noqa: SLF001
 
     def _numpycode(self, printer: Any) -> str:
-        return self._call(printer, "symcavity.evaluate.special.np_phi")
+        return self._call(printer, "symcavity.evaluate.averages.special.np_phi")
 
     _scipycode = _numpycode
 
@@ -223,7 +223,7 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
         return self._call(printer, "symcavity.algebra.phi.mp_phi")
 
     def _pythoncode(self, printer: Any) -> str:
-        return self._call(printer, "symcavity.evaluate.special.np_phi")
+        return self._call(printer, "symcavity.evaluate.averages.special.np_phi")
 
     def _call(self, printer: Any, name: str) -> str:
         n, kappa = self.args

@@ -13,7 +13,7 @@ from sympy import Rational
 
 from symcavity.algebra.door import NUMBERS, read_number
 from symcavity.errors import ValuesError
-from symcavity.evaluate.reading import Vocabulary
+from symcavity.evaluate.given.reading import Vocabulary
 from symcavity.face import BipartiteSystem
 from symcavity.model.names import ALIASES
 from symcavity.model.quantities import Quenched

@@ -16,17 +16,17 @@ from symcavity.algebra.joint import SCRAMBLE, NumberedAverage
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
-from symcavity.evaluate import saddle_attempt
-from symcavity.evaluate.admissible import inadmissible
-from symcavity.evaluate.attempts import Effort, infeasible, resting, solve
 from symcavity.evaluate.closed_map import Root
-from symcavity.evaluate.eliminated import Eliminated
-from symcavity.evaluate.guesses import read_guess
-from symcavity.evaluate.iterate import root_from_afar
-from symcavity.evaluate.outcomes import Ended, Handover, Lost
-from symcavity.evaluate.sampled import SampledSolution
-from symcavity.evaluate.solution import Solution
-from symcavity.evaluate.values import Task, read_values
+from symcavity.evaluate.given.values import Task, read_values
+from symcavity.evaluate.solutions.sampled import SampledSolution
+from symcavity.evaluate.solutions.solution import Solution
+from symcavity.evaluate.solving import saddle_attempt
+from symcavity.evaluate.solving.admissible import inadmissible
+from symcavity.evaluate.solving.attempts import Effort, infeasible, resting, solve
+from symcavity.evaluate.solving.eliminated import Eliminated
+from symcavity.evaluate.solving.guesses import read_guess
+from symcavity.evaluate.solving.iterate import root_from_afar
+from symcavity.evaluate.solving.outcomes import Ended, Handover, Lost
 from symcavity.evaluate.watch import watched
 from symcavity.method.fluctuations import variance_of_minimum
 from symcavity.method.pair import pair_of
@@ -157,8 +157,8 @@ def solve_theory(
         If a root could not be found or polished.
     """
     if certify:
-        from symcavity.evaluate.certificate import certify as enclosed
-        from symcavity.evaluate.certificate import enclosable
+        from symcavity.evaluate.certificates.certificate import certify as enclosed
+        from symcavity.evaluate.certificates.certificate import enclosable
     near = read_guess(theory, guess)
     with watched(timeout):
         bound, rest = bind(theory, {} if values is None else values)
@@ -357,7 +357,7 @@ def restored(
         out.origin = restored, theory, values
     out.beside = rest["beside"]
     if rest["certified"]:
-        from symcavity.evaluate.certificate import certify as enclosed
+        from symcavity.evaluate.certificates.certificate import certify as enclosed
 
         out.certified = enclosed(out)
     return out

@@ -19,8 +19,8 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage
 from symcavity.errors import NotConverged
-from symcavity.evaluate.cancelling import NOTHING, Cancelling, followed
-from symcavity.evaluate.integrals import LAWS, Grids, Pass, lighter
+from symcavity.evaluate.averages.cancelling import NOTHING, Cancelling, followed
+from symcavity.evaluate.averages.integrals import LAWS, Grids, Pass, lighter
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation

@@ -12,15 +12,15 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.precision import alone, digits_of_user, is_mpf, mp
 from symcavity.errors import Infeasible, NotConverged, ValuesError
-from symcavity.evaluate.arguments import check_count, double_arrays, each
+from symcavity.evaluate.averages.compiler import Compiled, to_mpf
+from symcavity.evaluate.averages.integrals import LAWS
+from symcavity.evaluate.averages.twice import evaluate_twice
 from symcavity.evaluate.binding import bind, task_of
-from symcavity.evaluate.compiler import Compiled, to_mpf
-from symcavity.evaluate.evidence import OnlyRoot
-from symcavity.evaluate.integrals import LAWS
+from symcavity.evaluate.given.arguments import check_count, double_arrays, each
+from symcavity.evaluate.given.sizes import completed
+from symcavity.evaluate.given.values import GUARD, GUARDS, Given, Task, names, read_values, symbol_of
 from symcavity.evaluate.many_points import PointByPoint
-from symcavity.evaluate.sizes import completed
-from symcavity.evaluate.twice import evaluate_twice
-from symcavity.evaluate.values import GUARD, GUARDS, Given, Task, names, read_values, symbol_of
+from symcavity.evaluate.solving.evidence import OnlyRoot
 from symcavity.method.eliminate import Closed, tidy_arguments
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import alpha

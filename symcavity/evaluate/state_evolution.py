@@ -11,12 +11,12 @@ from sympy import Expr, S, Symbol
 
 from symcavity.algebra.precision import alone
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
+from symcavity.evaluate.averages.gaussian_laws import absorb, gaussian_laws
+from symcavity.evaluate.averages.integrals import Pass
 from symcavity.evaluate.binding import bind, solve_bound, task_of
-from symcavity.evaluate.gaussian_laws import absorb, gaussian_laws
-from symcavity.evaluate.integrals import Pass
-from symcavity.evaluate.meeting import meet
-from symcavity.evaluate.sizes import completed
-from symcavity.evaluate.values import Given, Task, read_values
+from symcavity.evaluate.given.sizes import completed
+from symcavity.evaluate.given.values import Given, Task, read_values
+from symcavity.evaluate.solving.meeting import meet
 from symcavity.method.close import kind_of_body, over_sites
 from symcavity.method.heard import without_fields
 from symcavity.method.messages import conditions_met, first_responses

@@ -15,8 +15,8 @@ from sympy.stats.rv import RandomSymbol
 
 from symcavity.algebra.door import as_sympy, in_double
 from symcavity.errors import ValuesError
+from symcavity.evaluate.given.reading import Vocabulary, read_given
 from symcavity.evaluate.numbers import read_law
-from symcavity.evaluate.reading import Vocabulary, read_given
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteCount, sizes_compared
 from symcavity.model.noise import Noise
 from symcavity.model.quantities import Quenched, SiteQuantity

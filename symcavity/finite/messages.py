@@ -16,7 +16,7 @@ import numpy as np
 from sympy import Symbol
 
 from symcavity.errors import NotConverged
-from symcavity.evaluate.meeting import meet
+from symcavity.evaluate.solving.meeting import meet
 from symcavity.finite.broken import Answer
 from symcavity.finite.coupled import tie
 from symcavity.finite.draw import stream

@@ -13,8 +13,8 @@ from sympy import Expr, Symbol
 
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import bind, solve_theory, task_of
+from symcavity.evaluate.given.values import read_values
 from symcavity.evaluate.progress import Report, counted
-from symcavity.evaluate.values import read_values
 from symcavity.finite.compare import default_observables
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.executors import BrokenExecutor, each, resolved

@@ -16,11 +16,11 @@ from sympy import Equality, Symbol, sympify
 
 from symcavity.algebra.precision import given_out, mp
 from symcavity.errors import Infeasible, NotConverged, UnstableSolution, ValuesError
-from symcavity.evaluate.attempts import Effort
 from symcavity.evaluate.binding import solve_theory, task_of
+from symcavity.evaluate.given.values import symbol_of
 from symcavity.evaluate.numbers import exact_value
-from symcavity.evaluate.solution import Solution
-from symcavity.evaluate.values import symbol_of
+from symcavity.evaluate.solutions.solution import Solution
+from symcavity.evaluate.solving.attempts import Effort
 from symcavity.evaluate.watch import tick
 from symcavity.finite.tables import with_error
 from symcavity.method.theory import Theory

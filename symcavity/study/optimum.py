@@ -14,9 +14,9 @@ from sympy import Symbol
 from symcavity.algebra.precision import mp
 from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, ValuesError
 from symcavity.evaluate.binding import solve_theory, task_of
+from symcavity.evaluate.given.values import symbol_of
 from symcavity.evaluate.numbers import check_sign, exact_value
-from symcavity.evaluate.solution import Solution
-from symcavity.evaluate.values import symbol_of
+from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.watch import tick
 from symcavity.method.theory import Theory
 from symcavity.study.sensitivity import sensitivity, slope

@@ -10,11 +10,11 @@ from sympy import Derivative, Expr, Symbol
 
 from symcavity.algebra.precision import alone, given_out, mp
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+from symcavity.evaluate.averages.digits import ExactPass
 from symcavity.evaluate.binding import solve_theory
-from symcavity.evaluate.digits import ExactPass
-from symcavity.evaluate.sampled import SampledSolution
-from symcavity.evaluate.solution import Solution
-from symcavity.evaluate.values import symbol_of
+from symcavity.evaluate.given.values import symbol_of
+from symcavity.evaluate.solutions.sampled import SampledSolution
+from symcavity.evaluate.solutions.solution import Solution
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import in_units_of_n
 

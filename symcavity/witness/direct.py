@@ -32,9 +32,9 @@ from sympy import (
 from symcavity.algebra.precision import exact_function, mp
 from symcavity.algebra.quadrature import break_points, gaussian_in
 from symcavity.errors import NotConverged
-from symcavity.evaluate.compiler import Compiled, to_mpf
-from symcavity.evaluate.integrals import LAWS
-from symcavity.evaluate.quenched import read_quenched
+from symcavity.evaluate.averages.compiler import Compiled, to_mpf
+from symcavity.evaluate.averages.integrals import LAWS
+from symcavity.evaluate.averages.quenched import read_quenched
 from symcavity.method.close import kind_of_body, positive_parts
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import N, P, alpha

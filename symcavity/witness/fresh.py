@@ -10,7 +10,7 @@ from sympy import Add, Dummy, Expr, Mul, S, Sum, Symbol, expand, sqrt
 
 from symcavity.algebra.compiled import compiled
 from symcavity.algebra.precision import mp
-from symcavity.evaluate.quenched import SiteLaw
+from symcavity.evaluate.averages.quenched import SiteLaw
 from symcavity.finite.drawn_labels import draw_label
 from symcavity.finite.given_values import draw_quenched
 from symcavity.model.averages import Average, Fresh, average

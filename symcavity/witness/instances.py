@@ -9,7 +9,7 @@ import numpy as np
 from sympy import Add, Expr, Sum, Symbol, sympify
 
 from symcavity.errors import SymcavityError
-from symcavity.evaluate.compiler import Compiled
+from symcavity.evaluate.averages.compiler import Compiled
 from symcavity.finite.compare import point_of
 from symcavity.finite.labels import label
 from symcavity.model.averages import Average

@@ -18,9 +18,9 @@ from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged
-from symcavity.evaluate.compiler import Compiled
-from symcavity.evaluate.integrals import LAWS
-from symcavity.evaluate.quenched import read_quenched
+from symcavity.evaluate.averages.compiler import Compiled
+from symcavity.evaluate.averages.integrals import LAWS
+from symcavity.evaluate.averages.quenched import read_quenched
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.convexity import sample_parameter, seeded
 from symcavity.model.kinds import is_index

@@ -77,9 +77,9 @@ def quenched_points(laws: Mapping[Quenched, Tuple], side: str) -> Iterator[tuple
 
 def at_shape(expr: Expr, convex: Any, shape: Any, values: Values, laws: Mapping[Quenched, Tuple] = {}) -> float:
     """A closed form at explicit values, its averages by the numerics."""
-    from symcavity.evaluate.compiler import Compiled
-    from symcavity.evaluate.integrals import LAWS
-    from symcavity.evaluate.quenched import read_quenched
+    from symcavity.evaluate.averages.compiler import Compiled
+    from symcavity.evaluate.averages.integrals import LAWS
+    from symcavity.evaluate.averages.quenched import read_quenched
 
     rule: dict[Any, Any] = {convex.g: convex.g.given(shape), **values}
     rule |= sized(convex, shape)

@@ -10,7 +10,7 @@ from sympy import Add, Dummy, Expr, Float, Rational, S, Sum
 
 from symcavity.algebra.precision import mp
 from symcavity.algebra.prove import TruncatedIntegral
-from symcavity.evaluate.sampled import SampledSolution
+from symcavity.evaluate.solutions.sampled import SampledSolution
 from symcavity.model.averages import Average, Fresh, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import SiteCount

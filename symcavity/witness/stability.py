@@ -9,7 +9,7 @@ from typing import Any
 from sympy import Expr, S
 
 from symcavity.algebra.precision import mp
-from symcavity.evaluate.sampled import SampledSolution
+from symcavity.evaluate.solutions.sampled import SampledSolution
 from symcavity.model.fields import RandomField
 from symcavity.model.quantities import Field, Variable, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict

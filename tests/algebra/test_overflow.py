@@ -8,7 +8,7 @@ from sympy import Symbol, cosh, exp, lambdify, log, sinh, symbols, tanh
 from symcavity.algebra.compiled import compiled
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.overflow import without_overflow
-from symcavity.evaluate.compiler import Compiled
+from symcavity.evaluate.averages.compiler import Compiled
 
 x, y, z = symbols("x y z", real=True)
 s = Symbol("s", positive=True)

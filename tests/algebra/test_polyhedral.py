@@ -9,9 +9,9 @@ from symcavity import NotConverged, ValuesError, phi
 from symcavity.algebra.piecewise import NotPiecewisePolynomial
 from symcavity.algebra.polyhedral import CellAverage, mp_cell
 from symcavity.algebra.signs import sign_of
-from symcavity.evaluate import polyhedra
-from symcavity.evaluate.compiler import Compiled
-from symcavity.evaluate.polyhedra import np_cell
+from symcavity.evaluate.averages import polyhedra
+from symcavity.evaluate.averages.compiler import Compiled
+from symcavity.evaluate.averages.polyhedra import np_cell
 
 k, s = Symbol("kappa", positive=True), Symbol("s", positive=True)
 z1, z2, z3, z4 = symbols("z_1:5", real=True)

@@ -6,7 +6,7 @@ from sympy import lambdify, symbols
 
 from symcavity import phi
 from symcavity.algebra.reflected import reflected
-from symcavity.evaluate.integrals import Pass
+from symcavity.evaluate.averages.integrals import Pass
 
 a, b, s = symbols("a b s", positive=True)
 k = (1 - s * a) / b

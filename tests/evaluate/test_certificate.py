@@ -25,11 +25,12 @@ from symcavity import (
 )
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.derivations import anisotropic, gardner, manifold, output_bias, structured_network
-from symcavity.evaluate import binding, enclosure
-from symcavity.evaluate.certificate import certify
-from symcavity.evaluate.enclosed import integrals, tail
-from symcavity.evaluate.enclosure import Enclosure
-from symcavity.evaluate.quenched import SiteLaw
+from symcavity.evaluate import binding
+from symcavity.evaluate.averages.quenched import SiteLaw
+from symcavity.evaluate.certificates import enclosure
+from symcavity.evaluate.certificates.certificate import certify
+from symcavity.evaluate.certificates.enclosed import integrals, tail
+from symcavity.evaluate.certificates.enclosure import Enclosure
 from symcavity.model.kinds import FEATURE
 
 HALF = Rational(1, 2)

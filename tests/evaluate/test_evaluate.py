@@ -8,10 +8,10 @@ from sympy import Abs, Max, Rational, Sum, Symbol, cos, exp, oo, sqrt
 from symcavity import N, Quenched, ValuesError, average, gaussian_average, i, mu, phi
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.precision import mp
-from symcavity.evaluate.compiler import Compiled, to_mpf
-from symcavity.evaluate.grids import invert
-from symcavity.evaluate.integrals import LAWS
-from symcavity.evaluate.quenched import read_quenched
+from symcavity.evaluate.averages.compiler import Compiled, to_mpf
+from symcavity.evaluate.averages.grids import invert
+from symcavity.evaluate.averages.integrals import LAWS
+from symcavity.evaluate.averages.quenched import read_quenched
 
 k, z = Symbol("k", positive=True), Symbol("z", real=True)
 l, y = Quenched("l", i), Quenched("y", mu)

@@ -26,8 +26,8 @@ from symcavity import (
 )
 from symcavity.derivations import anisotropic, gardner, kernel_ridge, soft_margin
 from symcavity.derivations.gardner import kappa, w
-from symcavity.evaluate import iterate
 from symcavity.evaluate.function import make_function
+from symcavity.evaluate.solving import iterate
 
 
 @pytest.fixture(scope="module")

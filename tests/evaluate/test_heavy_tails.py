@@ -25,8 +25,8 @@ from symcavity import (
     phi,
     response,
 )
-from symcavity.evaluate.integrals import LAWS, Pass
-from symcavity.evaluate.quenched import read_quenched
+from symcavity.evaluate.averages.integrals import LAWS, Pass
+from symcavity.evaluate.averages.quenched import read_quenched
 
 x, w, t, e = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("e", mu)
 gamma = Symbol("gamma", positive=True)

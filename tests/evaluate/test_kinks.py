@@ -9,9 +9,9 @@ from sympy.stats import Gamma, Normal, Uniform
 
 from symcavity import ConvexProblem, Coupling, Feature, Infeasible, N, P, Quenched, ValuesError, alpha, average, i, mu
 from symcavity.algebra.gaussian import GaussianAverage
-from symcavity.evaluate.kinks import kinks
-from symcavity.evaluate.quenched import read_quenched
-from symcavity.evaluate.tails import check_tails
+from symcavity.evaluate.averages.kinks import kinks
+from symcavity.evaluate.averages.quenched import read_quenched
+from symcavity.evaluate.averages.tails import check_tails
 
 x, w, t, y = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("y", mu)
 a, z = Symbol("a", positive=True), Symbol("z", real=True)

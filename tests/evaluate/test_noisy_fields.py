@@ -10,9 +10,9 @@ from sympy.stats import Normal
 from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, Quenched, System, alpha, average, i, mu
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
-from symcavity.evaluate.digits import ExactPass
-from symcavity.evaluate.gaussian_laws import absorb
-from symcavity.evaluate.integrals import LAWS, Pass
+from symcavity.evaluate.averages.digits import ExactPass
+from symcavity.evaluate.averages.gaussian_laws import absorb
+from symcavity.evaluate.averages.integrals import LAWS, Pass
 
 y = Quenched("y", mu)
 u, z = Symbol("u", real=True), Symbol("z", real=True)

@@ -6,7 +6,7 @@ from sympy import Max, Rational, Sum, Symbol
 from sympy import sqrt as root
 
 from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, average, i, mu
-from symcavity.evaluate.rays import sign_changes
+from symcavity.evaluate.averages.rays import sign_changes
 from symcavity.model.kinds import alpha
 
 

@@ -26,9 +26,9 @@ from symcavity import (
     mu,
     response,
 )
-from symcavity.evaluate import attempts
 from symcavity.evaluate.closed_map import ClosedMap
-from symcavity.evaluate.continuation import NEAR
+from symcavity.evaluate.solving import attempts
+from symcavity.evaluate.solving.continuation import NEAR
 
 x, w = Coupling("x"), Feature("w")
 y, t = Quenched("y", mu), Quenched("t", i)

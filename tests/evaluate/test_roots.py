@@ -22,13 +22,13 @@ from symcavity import (
 )
 from symcavity.algebra.precision import mp
 from symcavity.derivations import gardner
+from symcavity.evaluate.averages.digits import ExactPass
+from symcavity.evaluate.averages.integrals import LAWS, Pass
 from symcavity.evaluate.closed_map import ClosedMap
-from symcavity.evaluate.digits import ExactPass
-from symcavity.evaluate.exact_root import exact_root
-from symcavity.evaluate.integrals import LAWS, Pass
-from symcavity.evaluate.iterate import root_near
-from symcavity.evaluate.newton import wander
-from symcavity.evaluate.roots import Unknown, find_roots, starting_points
+from symcavity.evaluate.solving.exact_root import exact_root
+from symcavity.evaluate.solving.iterate import root_near
+from symcavity.evaluate.solving.newton import wander
+from symcavity.evaluate.solving.roots import Unknown, find_roots, starting_points
 from symcavity.model.equations import Equation
 
 
@@ -85,7 +85,7 @@ def frame(*exprs):
 
 def test_a_load_that_stands_in_averages_alone_is_left_to_newtons_method(monkeypatch):
     """No step of the state evolution searches for it, since no value of it meets the condition on the weights."""
-    monkeypatch.setattr("symcavity.evaluate.iterate.meet", None)
+    monkeypatch.setattr("symcavity.evaluate.solving.iterate.meet", None)
     solution = gardner.problem.cavity().solve({gardner.kappa: Rational(1, 2)})
     assert solution[alpha] == pytest.approx(0.96120505280154, rel=1e-12)
 

@@ -8,10 +8,10 @@ from sympy import Abs, Eq, Max, Rational, Sum, Symbol, exp, log, sqrt
 
 from symcavity import ConvexProblem, Coupling, Feature, Global, Infeasible, N, P, Quenched, alpha, i, mu
 from symcavity.evaluate.binding import bind, read_values, task_of
-from symcavity.evaluate.outcomes import Ended, Handover
-from symcavity.evaluate.saddle import root
-from symcavity.evaluate.saddle_attempt import Contradiction, Descent, Flat, Unattained, applies, attempt
-from symcavity.evaluate.saddle_map import SaddleMap
+from symcavity.evaluate.solving.outcomes import Ended, Handover
+from symcavity.evaluate.solving.saddle import root
+from symcavity.evaluate.solving.saddle_attempt import Contradiction, Descent, Flat, Unattained, applies, attempt
+from symcavity.evaluate.solving.saddle_map import SaddleMap
 
 x, w = Coupling("x"), Feature("w")
 y, t, c = Quenched("y", mu), Quenched("t", i), Quenched("c", i)

@@ -19,9 +19,9 @@ from sympy.stats import (
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, ValuesError, alpha, average, i, mu
 from symcavity import response as response_of
-from symcavity.evaluate.densities import rule
+from symcavity.evaluate.averages.densities import rule
+from symcavity.evaluate.averages.quenched import read_quenched
 from symcavity.evaluate.numbers import exact_value
-from symcavity.evaluate.quenched import read_quenched
 from symcavity.model.kinds import DATUM, FEATURE
 
 a, l, y = Quenched("a", i), Quenched("l", i), Quenched("y", mu)

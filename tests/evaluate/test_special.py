@@ -7,7 +7,7 @@ from mpmath import mp, mpf
 from scipy.special import ndtr
 
 from symcavity.errors import ValuesError
-from symcavity.evaluate.special import LAMBDIFY_MODULES, mp_phi, np_phi
+from symcavity.evaluate.averages.special import LAMBDIFY_MODULES, mp_phi, np_phi
 
 
 def worst(n, points, values):

@@ -8,7 +8,7 @@ from sympy import Abs, Eq, Rational, Sum, Symbol, exp, log, tanh
 
 from symcavity import ConvexProblem, Coupling, Feature, N, OutOfTime, P, System, ValuesError, alpha, average, i, mu
 from symcavity.evaluate import watch
-from symcavity.evaluate.integrals import Pass
+from symcavity.evaluate.averages.integrals import Pass
 
 x, w = Coupling("x"), Feature("w")
 gamma = Symbol("gamma", positive=True)

@@ -25,7 +25,7 @@ from symcavity import (
     response,
 )
 from symcavity.derivations import soft_margin
-from symcavity.evaluate import spreads
+from symcavity.evaluate.solutions import spreads
 
 x, w, y, t = Coupling("x"), Feature("w"), Quenched("y", mu), Quenched("t", i)
 gamma = Symbol("gamma", positive=True)

@@ -7,7 +7,7 @@ from sympy import Eq, Ne, Rational, Sum, Symbol, exp, log, sqrt
 from symcavity import Ball, ConvexProblem, Coupling, Datum, Feature, N, P, PointCloud, alpha, average, i, mu
 from symcavity.algebra.joint import JointLaw, LawSymbol
 from symcavity.derivations import soft_manifold
-from symcavity.evaluate.edges import Edges
+from symcavity.evaluate.averages.edges import Edges
 
 C = Symbol("C", positive=True)
 x, z = Coupling("x"), Coupling("z")

@@ -30,9 +30,9 @@ from symcavity import (
     norm,
     response,
 )
-from symcavity.evaluate.compiler import Compiled
-from symcavity.evaluate.integrals import LAWS
-from symcavity.evaluate.quenched import read_quenched
+from symcavity.evaluate.averages.compiler import Compiled
+from symcavity.evaluate.averages.integrals import LAWS
+from symcavity.evaluate.averages.quenched import read_quenched
 from symcavity.method import norms
 from symcavity.model.equations import Equation
 from symcavity.witness.judge import judge

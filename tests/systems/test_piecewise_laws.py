@@ -27,8 +27,8 @@ from symcavity import (
     norm,
 )
 from symcavity.algebra.signs import weak_sign_of
-from symcavity.evaluate import rays
-from symcavity.evaluate.faces import Faces
+from symcavity.evaluate.averages import rays
+from symcavity.evaluate.averages.faces import Faces
 from symcavity.witness.judge import judge
 
 gamma = Symbol("gamma", positive=True)

@@ -20,7 +20,7 @@ from symcavity import (
     i,
     mu,
 )
-from symcavity.evaluate.compiler import Compiled
+from symcavity.evaluate.averages.compiler import Compiled
 
 x, w, v, s = Coupling("x"), Feature("w"), Feature("v"), Feature("s")
 t, xi, j = Quenched("t", i), Quenched("xi", i), Symbol("j", integer=True)

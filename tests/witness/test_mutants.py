@@ -44,7 +44,7 @@ from symcavity import (
 )
 from symcavity.algebra import gaussian, piecewise
 from symcavity.derivations import kernel_ridge
-from symcavity.evaluate import solution
+from symcavity.evaluate.solutions import solution
 from symcavity.method import eliminate, kkt, messages, orders, stability
 from symcavity.model.couplings import Coupling as CouplingFamily
 from symcavity.model.rewritings import means, units

@@ -28,7 +28,7 @@ from symcavity import (
 from symcavity.algebra.precision import mp
 from symcavity.derivations import gardner
 from symcavity.evaluate import binding
-from symcavity.evaluate.solution import Solution
+from symcavity.evaluate.solutions.solution import Solution
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.witness import points

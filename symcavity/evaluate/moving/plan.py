@@ -10,8 +10,8 @@ import numpy as np
 from sympy import Add, Expr, Float, Mul, S
 
 from symcavity.errors import InternalError, UnsupportedLaw
+from symcavity.evaluate.averages.quenched import SiteLaw
 from symcavity.evaluate.moving.values import RunValues
-from symcavity.evaluate.quenched import SiteLaw
 from symcavity.method.moving import kind_of_kernel
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.fields import RandomField

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sympy import Expr
 
-from symcavity.evaluate.compiler import to_mpf
+from symcavity.evaluate.averages.compiler import to_mpf
 from symcavity.model.quantities import SiteQuantity
 
 Number = Callable[[Expr], Any]

@@ -21,7 +21,7 @@ from symcavity.algebra.flow import Rate
 from symcavity.algebra.legendre import exact_legendre
 from symcavity.algebra.precision import exact_function, mp, with_digits
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw
-from symcavity.evaluate.compiler import to_mpf
+from symcavity.evaluate.averages.compiler import to_mpf
 from symcavity.evaluate.moving.hermite import Profile, common, mehler
 from symcavity.evaluate.moving.lyapunov import largest_exponent
 from symcavity.evaluate.moving.plan import Plan

@@ -9,9 +9,9 @@ from typing import Any
 from sympy import Expr, Symbol
 
 from symcavity.errors import ValuesError
+from symcavity.evaluate.averages.quenched import SiteLaw, site_laws
+from symcavity.evaluate.given.reading import Vocabulary, read_given
 from symcavity.evaluate.numbers import whole_number
-from symcavity.evaluate.quenched import SiteLaw, site_laws
-from symcavity.evaluate.reading import Vocabulary, read_given
 from symcavity.model.kinds import Kind, SiteCount
 from symcavity.model.ranges import check_ranges
 from symcavity.model.system import System

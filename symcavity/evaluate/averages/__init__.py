@@ -1,0 +1,1 @@
+"""Averages over single sites in numbers: code, nodes, panels, and any number of digits."""

@@ -1,0 +1,128 @@
+"""What is averaged over a joint law, as a function of the law's quantities: its kinks, its sides, its degree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from sympy import Abs, Add, Expr, Heaviside, Matrix, Max, Min, Mul, Piecewise, Pow, Sum, sign
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import Boolean
+
+from symcavity.algebra.compiled import compiled as function
+from symcavity.algebra.joint import KINKS, JointAverage, LawSymbol
+from symcavity.evaluate.averages.edges import HELD, Edges
+from symcavity.model.averages import Average
+from symcavity.model.quantities import SiteQuantity
+from symcavity.sites.branching.branches import unkinked
+
+
+def leaves_of(exprs: Sequence[Expr]) -> list[Any]:
+    """What parameters some expressions hold: symbols, quenched parameters, averages over other sites."""
+    found: set[Any] = set()
+
+    def collect(expr: Any) -> None:
+        if isinstance(expr, Average | Sum | SiteQuantity) or (expr.is_Symbol and not isinstance(expr, LawSymbol)):
+            found.add(expr)
+            return
+        for arg in expr.args:
+            collect(arg)
+
+    for expr in exprs:
+        collect(expr)
+    return sorted(found, key=str)
+
+
+class Body:
+    """What is averaged, as a function of the quantities of a law."""
+
+    def __init__(self, node: JointAverage, leaves: Sequence[Any]) -> None:
+        self.own = leaves_of([node.body])
+        self.names = sorted(node.body.atoms(LawSymbol), key=str)
+        self.sides = sides_of([node.body])
+        tests = sorted((r for r in node.body.atoms(Relational) if r.has(LawSymbol)), key=str)
+        self.tests = [LawSymbol(f"test{k}", "") for k in range(len(tests))]
+        gaps = [r.lhs - r.rhs for r in tests]
+        decided = {r: r.func(t, 0) for r, t in zip(tests, self.tests, strict=True)}
+        self.gaps = function([*self.names, *self.own], gaps)
+        self.call = function([*self.names, *self.tests, *self.own], node.body.xreplace(decided))
+        self.edge = Edges(node.law, [*self.sides, *gaps], list(dict.fromkeys([*leaves, *self.own])))
+        self.edges = sorted({s for e in self.sides for s in e.atoms(LawSymbol)}, key=str)
+        slopes = list(Matrix(self.sides).jacobian(self.edges)) if self.edges else []
+        self.affine = not any(e.has(LawSymbol) for e in slopes) and not any(
+            k.has(LawSymbol) for e in self.sides for k in e.atoms(*KINKS)
+        )
+        self.line = function([*self.edges, *self.own], [*self.sides, *slopes])
+        self.degree = _degree(node.body, {*node.law.unknowns, *node.law.fields, *(x for x, _ in node.law.definitions)})
+
+    def _of(self, given: Mapping[Any, float]) -> list[float]:
+        return [given[s] for s in self.own]
+
+    def switches(self, columns: Mapping[LawSymbol, np.ndarray], given: Mapping[Any, float]) -> np.ndarray:
+        """What changes its sign at its kinks and conditions, at each node; zero where the law holds it at zero."""
+        shape = next(iter(columns.values())).shape
+        found = self.line(*(columns[s] for s in self.edges), *self._of(given))[: len(self.sides)]
+        zero = self._vanish(columns, given)
+        sides = [np.where(z, 0.0, np.broadcast_to(side, shape)) for side, z in zip(found, zero, strict=False)]
+        return np.array(sides, dtype=float).reshape(-1, *shape)
+
+    def _vanish(self, columns: Mapping[LawSymbol, np.ndarray], given: Mapping[Any, float]) -> np.ndarray:
+        """Which sides, and which differences of what is compared, are zero at each node because the law holds them."""
+        numbers, where = np.unique(columns[HELD], return_inverse=True)
+        return self.edge.vanishing(numbers, given)[:, where.reshape(columns[HELD].shape)]
+
+    def lines(self, rows: Mapping[LawSymbol, np.ndarray], given: Mapping[Any, float]) -> np.ndarray:
+        """What switches as affine functions, of what its quantities are: shape (faces, sides, coefficients)."""
+        shape = next(iter(rows.values())).shape
+        out = np.zeros((shape[0], len(self.sides), shape[1]))
+        if not self.sides or any(s not in rows for s in self.edges):  # responses are numbers on a face
+            return out[:, :0]
+        found = np.array(self.line(*[0.0] * len(self.edges), *self._of(given)), dtype=float)
+        out[..., 0] = found[: len(self.sides)]
+        slopes = found[len(self.sides) :].reshape(len(self.sides), -1)
+        for k, s in enumerate(self.edges):
+            out += slopes[:, k, None] * rows[s][:, None, :]
+        out[self._vanish(rows, given)[: len(self.sides)].T] = 0.0
+        return out
+
+    def values(self, columns: Mapping[LawSymbol, np.ndarray], given: Mapping[Any, float]) -> np.ndarray:
+        """The values at all nodes."""
+        here, own = [columns[s] for s in self.names], self._of(given)
+        tests: list[Any] = []
+        if self.tests:
+            zero = self._vanish(columns, given)[len(self.sides) :]
+            tests = [np.where(z, 0.0, gap) for z, gap in zip(zero, self.gaps(*here, *own), strict=True)]
+        found = self.call(*here, *tests, *own)
+        return np.broadcast_to(np.asarray(found), here[0].shape)
+
+
+def _degree(expr: Any, moving: set[LawSymbol]) -> float:
+    """The degree of a polynomial in the moving quantities, on either side of its kinks and conditions."""
+    if expr in moving:
+        return 1.0
+    if not expr.has(*moving) or isinstance(expr, Relational | Boolean | sign | Heaviside):
+        return 0.0
+    parts = [_degree(arg, moving) for arg in (v for v, _ in expr.args)] if isinstance(expr, Piecewise) else []
+    parts = parts or [_degree(arg, moving) for arg in expr.args]
+    if isinstance(expr, Mul):
+        return sum(parts)
+    if isinstance(expr, Pow) and expr.exp.is_Integer and expr.exp > 0:
+        return float(expr.exp) * parts[0]
+    return max(parts) if isinstance(expr, Add | Abs | Max | Min | Piecewise) else np.inf
+
+
+def sides_of(exprs: Sequence[Expr]) -> list[Expr]:
+    """What changes its sign where some expressions in the quantities of a law switch."""
+    kinks = sorted({k for e in exprs for k in e.atoms(*KINKS) if k.has(LawSymbol)}, key=str)
+    inside = sorted({s for e in exprs for s in e.atoms(LawSymbol)}, key=str)
+    every = (e for k in kinks for side in _sides(k) for (e,), _, _ in unkinked([side], [], inside))
+    return list(dict.fromkeys(every))
+
+
+def _sides(kink: Expr) -> list[Expr]:
+    """What changes its sign where a kink or a condition switches."""
+    if isinstance(kink, Max | Min | Relational):
+        return [a - b for a, b in combinations(kink.args, 2)]
+    return [] if isinstance(kink, Piecewise) else [kink.args[0]]

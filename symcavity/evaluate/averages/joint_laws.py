@@ -1,0 +1,539 @@
+"""Averages of states that a system of equations fixes together: Newton's method at all nodes at once.
+
+The nodes are those of a product of Gauss-Hermite rules, in up to three dimensions of a smooth law, and quasi-random
+points beyond; with kinks they lie along rays.  Piecewise linear laws are solved on their faces.
+All averages over one law and one covariance are taken at once, for its states are found only once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from sympy import Add, Expr, S
+
+from symcavity.algebra.compiled import compiled as function
+from symcavity.algebra.joint import (
+    MOST_RULED,
+    RAYS,
+    RULE,
+    SAMPLES,
+    SCRAMBLE,
+    JointAverage,
+    JointLaw,
+    LawSymbol,
+    slope,
+)
+from symcavity.algebra.memory import Memory
+from symcavity.algebra.precision import mp
+from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+from symcavity.evaluate.averages.edges import HELD
+from symcavity.evaluate.averages.faces import Faces
+from symcavity.evaluate.averages.joint_bodies import Body, leaves_of
+from symcavity.evaluate.averages.law_code import LawCode
+from symcavity.evaluate.averages.rays import REACH, along, crossings, scrambled, sign_changes, spread, turned
+from symcavity.evaluate.watch import tick
+from symcavity.model.quantities import SiteQuantity
+from symcavity.shapes.sampling import SCRAMBLES
+
+CROSS = "cross"  # points on the axes, which give polynomials of the third degree exactly
+LEVELS: dict[str, dict[int, tuple[int, ...]]] = {
+    RULE: {1: (24, 48, 96, 192), 2: (16, 24, 36, 54, 81), 3: (12, 18, 27, 40)},  # nodes along each field
+    RAYS: {1: (2, 2), 2: (24, 48, 96, 192, 384, 768)},
+    SAMPLES: {},
+}
+GOAL = {RULE: 1e-11, RAYS: 1e-9}  # what finer nodes may change, relative to the average of the modulus
+SCAN, BISECTIONS = 41, 34  # points and steps with which switching is looked for along rays
+PLENTY = 384  # rays, from which on ENOUGH will do
+TURNED = (8, 12, 18, 27, 40, 60, 90)  # directions between two places of switching, in a plane
+MOST_TURNED = 3  # from so many dimensions on, directions are sampled
+SMOOTH, JUMPING = 256, 1024  # samples of each independent set, where everything is smooth and where something jumps
+SPREAD, FEW = 512, 16  # directions of each independent set: of affine laws, and where switching is looked for
+ENOUGH = 1e-7  # where the finest rules leave more than this, there is no value
+LOOKS, GRID = 48, 61  # directions, and points along an edge, with which a centre of rays is looked for
+ROUNDING = 1e-9  # of directions in which a law leaves its unknowns open
+LIGHT = 1e-20  # nodes of less weight are left out
+STEP = 1e-30  # of a complex step, which cancels nothing
+FLAT = 1e-12  # of the largest eigenvalue: what stands for zero where roots are differentiated
+RANK = 1e-12  # of the trace: smaller eigenvalues of a covariance stand for zero
+NEGATIVE = 0.1  # of the trace: what an iterate that is extrapolated may lack; at a root covariances are those of states
+
+_shared = Memory(64)
+
+
+class Joint:
+    """A compiled average over a joint law: call it with the values of its symbols."""
+
+    def __init__(self, node: JointAverage, compiled: Callable[[Expr, str], Any], backend: str) -> None:
+        key = (node.law, node.args[2])
+        if key not in _shared:
+            _shared[key] = Family(node.law, node.covariance)
+        self.family: Family = _shared[key]
+        self.node, self.backend = node, backend
+        self.family.join(node)
+
+        def reader(leaf: Any) -> Callable[[Mapping[Any, Any]], Any]:
+            key = leaf.family if isinstance(leaf, SiteQuantity) else leaf
+            return itemgetter(key) if leaf.is_Symbol or key is not leaf else compiled(leaf, backend)
+
+        self.leaves = [reader(leaf) for leaf in self.family.leaves]
+        self.own = [reader(leaf) for leaf in leaves_of([node.body])]
+
+    def __call__(self, env: Mapping[Any, Any]) -> Any:
+        """Return the average at the values of the symbols; arrays broadcast."""
+        if self.backend == "mpmath" and mp.dps > 60:
+            raise ValuesError(f"{self.node} has no {mp.dps} digits.", "dps <= 15: it is taken in double")
+        values = [np.asarray(c(env), dtype=float) for c in (*self.leaves, *self.own)]
+        count = len(self.leaves)
+        if all(v.ndim == 0 for v in values):
+            row = tuple(map(float, values))
+            return self.family.average(self.node, row[:count], row[count:])
+        spread = np.broadcast_arrays(*values)
+        rows = zip(*(v.ravel().tolist() for v in spread), strict=True)
+        found = [self.family.average(self.node, row[:count], row[count:]) for row in rows]
+        return np.array(found).reshape(spread[0].shape)
+
+    def along(self, env: Mapping[Any, Any], rows: Sequence[Mapping[Any, Any]]) -> list[Any] | None:
+        """The derivatives along rows of tangents; None where they are not known."""
+        if not rows:
+            return []
+        keys = [q.family if isinstance(q, SiteQuantity) else q for q in self.family.leaves]
+        values = [np.asarray(c(env), dtype=float) for c in self.leaves]
+        if any(v.ndim for v in values) or any(s not in keys for row in rows for s in row):
+            return None
+        slopes = self.family.gradient(self.node, tuple(map(float, values)))
+        return None if slopes is None else [sum(slopes[keys.index(s)] * t for s, t in row.items()) for row in rows]
+
+
+class Family:
+    """All averages over one law and one covariance: the law is compiled and solved once for them."""
+
+    def __init__(self, law: JointLaw, covariance: Sequence[Expr]) -> None:
+        self.law, self.count = law, len(law.fields)
+        self.leaves = leaves_of([*law.expressions, *covariance])
+        self.cells = function(self.leaves, list(covariance))
+        self.code = LawCode(law, self.leaves)
+        self.bent = bool(law.pairs) or self.code.bends is not None
+        self.seen: np.ndarray | None = None
+        self.loose: list[dict[LawSymbol, float]] = []
+        self.open: dict[Expr, str] = {}
+        self.enough = 0
+        self.bodies: dict[JointAverage, Body] = {}
+        self.known = Memory(512)
+        self.slopes = Memory(64)
+        self.last: dict[Any, np.ndarray] = {}
+
+    def join(self, node: JointAverage) -> None:
+        """Add an average to those that are taken together."""
+        if node not in self.bodies:
+            self.bodies[node] = Body(node, self.leaves)
+
+    def average(self, node: JointAverage, params: tuple[float, ...], own: tuple[float, ...]) -> float:
+        """One of the averages."""
+        body = self.bodies[node]
+        found = self.known.setdefault(params, {}) if not np.isnan(params).any() else {node: np.nan}
+        if node not in found:
+            beyond = self._beyond(body)  # what it depends on that the law does not
+            alike = [n for n, b in self.bodies.items() if n.way == node.way and self._beyond(b) == beyond]
+            given = dict(zip([*self.leaves, *body.own], [*params, *own], strict=True))
+            with np.errstate(all="ignore"):
+                values = self._refined(alike, node.way, params, given)
+            found = {} if beyond else found
+            found.update(zip(alike, values, strict=True))
+        if node.body not in self.open:
+            self.open[node.body] = self._left_open(node.body)
+        if open_ := self.open[node.body]:
+            raise UnsupportedLaw(
+                f"The law of a site leaves {open_} undetermined for some values of its fields.",
+                "averages of what it fixes, such as those of states and of what is sent to others",
+            )
+        return float(found[node])
+
+    def _left_open(self, body: Expr) -> str:
+        """The first of the unknowns that the law leaves open and an expression feels; none where it feels no way."""
+        moving = sorted({x for way in self.loose for x in way if body.has(x)}, key=str)
+        rates = [[(v, x, body.diff(x)) for x, v in way.items()] for way in self.loose]
+        felt_by = [(way, s) for way in self.loose for s in self.law.sources]
+        rates += [[(v, x, body.diff(slope(x, s))) for x, v in way.items()] for way, s in felt_by]
+        felt = [sum((v * rate for v, _, rate in row), S.Zero).expand() for row in rates]
+        stays = all(abs(term.as_coeff_Mul()[0]) < ROUNDING for change in felt for term in Add.make_args(change))
+        if stays and (not moving or body.is_polynomial(*moving)):
+            return ""
+        return moving[0].name if moving else next(x.name for row in rates for _, x, rate in row if rate)
+
+    def _beyond(self, body: Body) -> list[Any]:
+        return [s for s in body.own if s not in self.leaves]
+
+    def matrix(self, params: Any) -> np.ndarray:
+        """The covariance of the fields."""
+        cells = np.asarray(self.cells(*params))
+        matrix = np.zeros((self.count, self.count), dtype=cells.dtype)
+        matrix[np.tril_indices(self.count)] = cells
+        return matrix + np.tril(matrix, -1).T
+
+    def root(self, params: tuple[float, ...]) -> np.ndarray | None:
+        """The symmetric root of the covariance, seen from its range; None where it is none."""
+        matrix = self.matrix(params)
+        if not np.isfinite(matrix).all():
+            return None
+        size, frame = np.linalg.eigh(matrix)
+        if size[0] < -NEGATIVE * max(size.sum(), 0.0):
+            return None
+        return (frame * np.sqrt(np.maximum(size, 0.0))) @ frame.T @ _range(size, frame)[0]
+
+    def _refined(
+        self, nodes: Sequence[JointAverage], way: str, params: tuple[float, ...], own: Mapping[Any, float]
+    ) -> list[float]:
+        """Averages on finer and finer nodes, until that changes nothing; over samples at once.
+
+        Raises
+        ------
+        NotConverged
+            If the finest nodes still change something.
+        """
+        root, means = self.root(params), np.full(len(nodes), np.nan)
+        if root is None:
+            return list(means)
+        bodies = [self.bodies[n] for n in nodes]
+        jumps = any(body.sides for body in bodies)
+        bent = way == RAYS or self.bent
+        known = (bent or jumps) and self.code.affine
+        flat = known and all(body.affine for body in bodies)
+        faces = self.code.faces(params, self.seen) if known else None
+        if known and faces is None:
+            return list(means)
+        if faces is not None and self.seen is None:
+            names = [*self.code.unknowns, *self.code.defined]
+            ways = [zip(names, way, strict=True) for way in faces.loose.tolist()]
+            self.loose = [{x: v for x, v in way if abs(v) > ROUNDING} for way in ways]
+            self.open.clear()
+        rank = root.shape[1]
+        if not (bent or jumps):  # fields may have fewer dimensions than they are
+            cubic = self.code.affine and all(body.degree <= 3 for body in bodies)
+            way = CROSS if cubic else RULE if rank <= MOST_RULED else way
+        sampled = way in (SAMPLES, CROSS) and not (flat and rank < MOST_TURNED)
+        levels = (JUMPING if jumps else SMOOTH,) if sampled else TURNED if flat else LEVELS[way].get(rank, (1,))
+        before, gap, level = None, np.inf, levels[0]
+        levels = levels[max(0, levels.index(self.enough) - 2) :] if self.enough in levels else levels
+        for level in levels:
+            tick("averages over a law of several states")
+            if faces is not None and flat:
+                found = self._on_faces(faces, level, root, bodies, own)
+            else:
+                found = self._at_nodes(way, level, root, params, bodies, own, faces if known else bent)
+            if found is None:
+                return [np.nan] * len(nodes)
+            columns, weights = found
+            values = [body.values(columns, own) for body in bodies]
+            means = np.array([np.sum(v * weights) for v in values])  # the threads of BLAS would cost more
+            if sampled or (rank == 1 and flat):
+                gap = 0.0
+            elif before is not None:
+                sizes = np.array([np.sum(np.abs(v) * weights) for v in values]) + 1e-300
+                last, gap = gap, float(np.max(np.abs(means - before) / sizes))
+                if flat and gap < last / 4:  # panels end where something switches: it falls as much again
+                    gap *= gap / last
+            plenty = way == RAYS and not flat and level >= PLENTY
+            if gap < (ENOUGH if plenty else GOAL.get(way, GOAL[RAYS])):
+                self.enough = level
+                break
+            before = means
+        if not gap < ENOUGH and np.isfinite(means).all():
+            said = f"An average over {self.count} fields did not converge."
+            raise NotConverged(said, means, gap, "weaker fields")
+        self.known.get(params, {})["level"] = way, level
+        return list(means) if gap < ENOUGH else [np.nan] * len(nodes)
+
+    def _numbers(self) -> Sequence[int]:
+        """Which independent sets of samples are used."""
+        return range(SCRAMBLES) if self.law.scramble == SCRAMBLE else [int(self.law.scramble)]
+
+    def _on_faces(
+        self, faces: Faces, level: int, root: np.ndarray, bodies: Sequence[Body], own: Mapping[Any, float]
+    ) -> tuple[dict[LawSymbol, np.ndarray], np.ndarray] | None:
+        """All quantities of an affine law along rays that are cut where its faces end."""
+        count, width = len(faces.numbers), 1 + self.count
+        names = [*self.code.unknowns, *self.code.defined, *self.law.fields]
+        eye = np.broadcast_to(np.eye(width)[1:], (count, self.count, width))
+        every = np.concatenate([faces.states[..., :width], eye], axis=1)
+        given = dict(zip(names, np.moveaxis(every, 1, 0), strict=True)) | {HELD: faces.numbers}
+        rows = np.concatenate([faces.tests, *(body.lines(given, own) for body in bodies)], axis=1)
+        rows = np.concatenate([rows[..., :1], rows[..., 1:] @ root], axis=-1)
+        held, rank = faces.tests.shape[1], root.shape[1]
+        if rank == MOST_TURNED - 1:
+            units, shares = turned(rows, held, level)
+        else:
+            units, shares = spread(rank, self._numbers(), SPREAD)
+        cubic = all(body.degree <= 3 for body in bodies)
+        points, weights, middles = along(crossings(rows, held, units), units, shares, cubic=cubic)
+        face = faces.find(root @ middles)
+        if face is None:
+            return None
+        self.seen = faces.numbers
+        face, fields = np.repeat(face, points.shape[1] // len(face)), root @ points
+        return self._by_names(faces, face, fields), weights
+
+    def _at_nodes(
+        self, way: str, level: int, root: np.ndarray, params: Any, bodies: Sequence[Body], own: Any, bent: Any
+    ) -> tuple[dict[LawSymbol, np.ndarray], np.ndarray] | None:
+        """All quantities of a law at nodes, at which it is solved: along rays where it is bent, or has faces."""
+        faces = bent if isinstance(bent, Faces) else None
+        rays = self._rays(way, level, root, params, bodies, own, faces) if bent else None
+        found = rays if bent else self._nodes(way, level, root.shape[1])
+        if found is None:
+            return None
+        fields = root @ found[0]
+        columns = self._solved((way, level), fields, params) if faces is None else self._met(faces, fields)
+        return None if columns is None else (columns, found[1])
+
+    def _met(self, faces: Faces, fields: np.ndarray) -> dict[LawSymbol, np.ndarray] | None:
+        """All quantities of an affine law at given fields."""
+        face = faces.find(fields)
+        return None if face is None else self._by_names(faces, face, fields)
+
+    def _by_names(self, faces: Faces, face: np.ndarray, fields: np.ndarray) -> dict[LawSymbol, np.ndarray]:
+        found = self.code.quantities(faces.values(face, fields), fields, faces.slopes(face))
+        return found | {HELD: faces.numbers[face]}
+
+    def _nodes(self, way: str, count: int, rank: int) -> tuple[np.ndarray, np.ndarray]:
+        """Standard Gaussian variables and their weights: a number of them along each one, or in each set of samples."""
+        if way == CROSS:
+            points = np.sqrt(rank) * np.concatenate([np.eye(rank), -np.eye(rank)], axis=1)
+        elif way == RULE:
+            return _hermite(rank, count)
+        else:
+            points = np.concatenate([scrambled(rank)[n][:count] for n in self._numbers()]).T
+        return points, np.full(points.shape[1], 1 / points.shape[1])
+
+    def _rays(
+        self,
+        way: str,
+        level: int,
+        root: np.ndarray,
+        params: Any,
+        bodies: Sequence[Body],
+        own: Any,
+        faces: Faces | None,
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Nodes along rays, in panels that end where a pair or a kink switches.
+
+        In a plane the rays meet from where as many of them switch equally often: what switches on a curve that the
+        origin lies beside would end between two of its rays.  They meet beside what switches on a plane through the
+        origin, along which no ray crosses it.
+        """
+        rank = root.shape[1]
+        planar = rank == MOST_TURNED - 1 and way == RAYS
+        if planar:
+            rays, shares = _round(level), np.full(level, 1 / level)
+        else:
+            rays, shares = spread(rank, self._numbers(), FEW)
+        switching = [body for body in bodies if body.sides]
+        known = {*self.code.unknowns, *self.code.defined, *self.law.fields}
+        answering = any(not known.issuperset(body.edges) for body in switching)  # responses jump where states bend
+
+        def look(z: np.ndarray, start: Any) -> tuple[Any, Any]:
+            fields = root @ z
+            if faces is not None:
+                face, columns = faces.find(fields), self._met(faces, fields)
+                if face is None or columns is None:
+                    return None, None
+                return fields, np.concatenate([face[None], *(body.switches(columns, own) > 0 for body in switching)])
+            x = self.code.solve(fields, params, start)
+            if x is None:
+                return None, None
+            sides = [self.code.sides(x, fields, params)]
+            if switching:
+                columns = self.code.columns(x, fields, params, slopes=answering)
+                sides += [body.switches(columns, own) for body in switching]
+            return x, np.concatenate(sides)
+
+        def marks(sides: np.ndarray) -> np.ndarray:
+            return sides if faces is not None else sides > 0
+
+        def seen(z: np.ndarray) -> np.ndarray | None:
+            sides = look(z, None)[1]
+            return None if sides is None else marks(sides)
+
+        centre = _centre(seen) if planar else self.code.aside(root, params)
+        reach, count = REACH + float(np.linalg.norm(centre)), rays.shape[1]
+        ray, r = np.repeat(np.arange(count), SCAN), np.tile(np.linspace(0, reach, SCAN), count)
+
+        def at(ray: np.ndarray, r: np.ndarray) -> np.ndarray:
+            return centre[:, None] + rays[:, ray] * r
+
+        x, sides = look(at(ray, r), self.last.get(("scan", level)))
+        if x is None:
+            return None
+        self.last["scan", level] = x
+        changes = (marks(sides)[:, 1:] != marks(sides)[:, :-1]) & (ray[1:] == ray[:-1])
+        hits = np.flatnonzero(changes.any(axis=0))
+        found: np.ndarray | None = r[hits]
+        if hits.size and faces is not None:
+            low, high = r[hits], r[hits + 1]
+            for _ in range(BISECTIONS):
+                middle = (low + high) / 2
+                _, here = look(at(ray[hits], middle), None)
+                if here is None:
+                    return None
+                same = (here == sides[:, hits]).all(axis=0)
+                low, high = np.where(same, middle, low), np.where(same, high, middle)
+            found = (low + high) / 2
+        elif hits.size:
+            rows, start = changes[:, hits].argmax(axis=0), x[:, hits].copy()
+
+            def side(r: np.ndarray, some: np.ndarray) -> np.ndarray | None:
+                there, here = look(at(ray[hits[some]], r), start[:, some])
+                if there is None:
+                    return None
+                start[:, some] = there
+                return here[rows[some], np.arange(len(some))]
+
+            found = sign_changes(side, *_bracketed(ray, r, sides, hits, rows))
+        if found is None:
+            return None
+        place = [hits[:k][ray[hits[:k]] == ray[h]].size for k, h in enumerate(hits)]
+        cuts = np.full((count, max(place, default=-1) + 1), reach)
+        cuts[ray[hits], place] = found
+        points, weights, _ = along(cuts, rays, shares, reach=reach)
+        return centre[:, None] + points, weights * np.exp(-centre @ points - centre @ centre / 2)
+
+    def gradient(self, node: JointAverage, params: tuple[float, ...]) -> np.ndarray | None:
+        """The derivatives along the parameters of the law; None of averages that are sampled or hold parameters."""
+        body = self.bodies[node]
+        if node.way == RAYS or body.own or self.bent or body.sides:
+            return None
+        found = self.slopes.setdefault(params, {})
+        if node not in found:
+            self.average(node, params, ())
+            if "level" not in self.known[params]:
+                return np.full(len(params), np.nan)
+            way, level = self.known[params]["level"]
+            alike = [n for n, b in self.bodies.items() if n.way == node.way and not (b.own or b.sides)]
+            rows = self._gradients(alike, way, level, params)
+            found.update(zip(alike, rows, strict=True))
+        return found[node]
+
+    def _gradients(
+        self, nodes: Sequence[JointAverage], way: str, level: int, params: tuple[float, ...]
+    ) -> np.ndarray:
+        """Complex steps along each parameter: one step of Newton's method carries them from the law to its states."""
+        size, frame = np.linalg.eigh(self.matrix(params))
+        inside, beyond = _range(size, frame)
+        z, weights = self._nodes(way, level, inside.shape[1])
+        z = inside @ z
+        for e in beyond.T:  # a second difference in each direction in which nothing varies yet
+            z = np.concatenate([z + e[:, None], z - e[:, None]], axis=1)
+            weights = np.tile(weights / 2, 2)
+        size = np.sqrt(np.maximum(size, FLAT * max(size[-1], 1e-300)))
+        fields = (frame * size) @ frame.T @ z
+        x = self.code.solve(fields, params, self.last.get((way, level)))
+        out = np.full((len(nodes), len(params)), np.nan)
+        if x is None:
+            return out
+        for k in range(len(params)):
+            moved = np.array(params, dtype=complex)
+            moved[k] += 1j * STEP
+            change = frame.T @ (self.matrix(moved).imag / STEP) @ frame / (size[:, None] + size)
+            there = fields + 1j * STEP * (frame @ change @ frame.T @ z)
+            columns = self.code.columns(self.code.stepped(x, there, moved), there, moved)
+            for n, node in enumerate(nodes):
+                out[n, k] = np.imag(self.bodies[node].values(columns, {})) @ weights / STEP
+        return out
+
+    def _solved(self, key: Any, fields: np.ndarray, params: tuple[float, ...]) -> dict[LawSymbol, np.ndarray] | None:
+        """All quantities of the law at given fields; None where it has no solution."""
+        x = self.code.solve(fields, params, self.last.get(key))
+        if x is None:
+            self.last.pop(key, None)
+            return None
+        self.last[key] = x
+        try:
+            return self.code.columns(x, fields, params)
+        except np.linalg.LinAlgError:
+            said = "A law of several states is singular at some fields: kinks that meet share their multipliers."
+            raise NotConverged(said, hint="kinks that meet as one: Abs(h) for Max(0, h) + Max(0, -h)") from None
+
+
+def _bracketed(
+    ray: np.ndarray, r: np.ndarray, sides: np.ndarray, hits: np.ndarray, rows: np.ndarray
+) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """The ends of the intervals in which rows change their sign, with the neighbours of these on the same ray."""
+    ends, values, beyond, values_beyond = [], [], [], []
+    for end, way in ((hits, -1), (hits + 1, 1)):
+        next_one = np.clip(end + way, 0, len(r) - 1)
+        there = (ray[next_one] == ray[end]) & (next_one != end)
+        there &= (sides[rows, next_one] > 0) == (sides[rows, end] > 0)
+        ends.append(r[end])
+        values.append(sides[rows, end])
+        beyond.append(np.where(there, r[next_one], np.nan))
+        values_beyond.append(sides[rows, next_one])
+    return tuple((low, high) for low, high in (ends, values, beyond, values_beyond))
+
+
+def _round(count: int) -> np.ndarray:
+    """Directions all around."""
+    angles = (np.arange(count) + 0.3) * 2 * np.pi / count
+    return np.stack([np.cos(angles), np.sin(angles)])
+
+
+def _centre(marks: Callable[[np.ndarray], Any]) -> np.ndarray:
+    """From where in a plane most rays switch equally often: the origin, or the middle of where nothing switches."""
+    rays, grid = _round(LOOKS), np.linspace(-REACH, REACH, GRID)
+
+    def uneven(centre: np.ndarray) -> float:
+        r = np.linspace(0, REACH + np.linalg.norm(centre), SCAN)
+        found = marks((centre[:, None, None] + rays[:, :, None] * r).reshape(2, -1))
+        if found is None:
+            return np.inf
+        found = found.reshape(-1, LOOKS, SCAN)
+        times = (found[..., 1:] != found[..., :-1]).any(axis=0).sum(axis=1)
+        return float(np.sum(times != np.roll(times, 1)))
+
+    best, least = np.zeros(2), uneven(np.zeros(2))
+    every = np.stack(np.meshgrid(grid, grid)).reshape(2, -1)
+    if not 0 < least < np.inf or (found := marks(every)) is None:
+        return best
+    weights = np.exp(-(every**2).sum(axis=0) / 4)
+    _, own = np.unique(found, axis=1, return_inverse=True)
+    for k in range(min(int(own.max()) + 1, FEW)):
+        middle = (every * weights)[:, own.ravel() == k].sum(axis=1) / weights[own.ravel() == k].sum()
+        if (here := uneven(middle)) < least:
+            best, least = middle, here
+    return best
+
+
+@lru_cache(maxsize=32)
+def _hermite(count: int, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """The nodes and weights of a product rule, without those that weigh nothing."""
+    x, w = np.polynomial.hermite_e.hermegauss(order)
+    w = w / w.sum()
+    z = np.stack([part.ravel() for part in np.meshgrid(*[x] * count, indexing="ij")])
+    weights = np.prod([part.ravel() for part in np.meshgrid(*[w] * count, indexing="ij")], axis=0)
+    kept = weights > LIGHT
+    return z[:, kept], weights[kept]
+
+
+def _range(size: np.ndarray, frame: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Orthonormal frames of the range and of the kernel of a covariance, the same ones where these do not change."""
+    out = []
+    kept = size > RANK * max(size.sum(), 1e-300)
+    kept[-1] = True
+    for part in (kept, ~kept):
+        own = frame[:, part]
+        turn, lower = np.linalg.qr((own @ own.T)[:, _leading(own)]) if own.size else (own, np.eye(0))
+        out.append(np.eye(len(size)) if part.all() else turn * np.where(np.diag(lower) < 0, -1.0, 1.0))
+    return out[0], out[1]
+
+
+def _leading(own: np.ndarray) -> list[int]:
+    """Rows of a frame, as many as it has vectors, that span it."""
+    chosen, rest = list[int](), own.copy()
+    for _ in range(own.shape[1]):
+        sizes = np.linalg.norm(rest, axis=1)
+        chosen.append(int(np.argmax(sizes > 0.99 * sizes.max())))
+        unit = rest[chosen[-1]] / sizes[chosen[-1]]
+        rest = rest - np.outer(rest @ unit, unit)
+    return chosen

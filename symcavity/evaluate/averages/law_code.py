@@ -1,0 +1,226 @@
+"""A joint law in code: its states by Newton's method at all fields at once, and its slopes along sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sympy import Matrix, S
+
+from symcavity.algebra.compiled import compiled as function
+from symcavity.algebra.joint import KINKS, JointLaw, LawSymbol, slope
+from symcavity.evaluate.averages.edges import HELD, held_number
+from symcavity.evaluate.averages.faces import Faces
+from symcavity.evaluate.averages.joint_bodies import sides_of
+
+ROUNDS, HALVINGS = 100, 30
+SMALL = 1e-12
+ASIDE, FADED = 0.5, 1e-100  # how far from what switches on a plane, in standard deviations; no number below
+MOST_PAIRS = 10  # of which all faces are tried
+
+
+class LawCode:
+    """A joint law in code: its residual, its Jacobian, and the slopes along sources."""
+
+    def __init__(self, law: JointLaw, leaves: Sequence[Any]) -> None:
+        self.law = law
+        self.unknowns, self.sources = list(law.unknowns), list(law.sources)
+        zero = dict.fromkeys(self.sources, S.Zero)
+        rows = [*law.equations, *(p for p, _ in law.pairs), *(q for _, q in law.pairs)]
+        matrix = Matrix(rows)
+        arguments = [*self.unknowns, *law.fields, *leaves]
+
+        def code(exprs: Any) -> Any:
+            return function(arguments, [e.xreplace(zero) for e in exprs], cse=True)
+
+        self.rows = code(rows)
+        bends = sides_of([e.xreplace(zero) for e in law.expressions])
+        self.bends = code(bends) if bends else None
+        steps = [e for e in bends if not e.has(*self.unknowns) and e.xreplace(dict.fromkeys(law.fields, S.Zero)) == 0]
+        normals = [row for row in (Matrix([e]).jacobian(law.fields) for e in steps) if not row.has(*law.fields)]
+        self.normals = [function(list(leaves), list(row)) for row in normals]
+        self.jacobian = code(list(matrix.jacobian(self.unknowns)))
+        self.forces = code(list(matrix.jacobian(self.sources))) if self.sources else None
+        self.defined = [x for x, _ in law.definitions]
+        given = Matrix([e for _, e in law.definitions] or [S.Zero])
+        self.definitions = code([e for _, e in law.definitions])
+        self.along = code(list(given.jacobian(self.unknowns)))
+        self.direct = code(list(given.jacobian(self.sources))) if self.sources else None
+        inner = [*law.fields, *self.sources]
+        tables = [m.jacobian([*inner, *self.unknowns]) for m in (matrix, given)]
+        everything = {*inner, *self.unknowns}
+        self.affine = len(law.pairs) <= MOST_PAIRS and not any(
+            everything & (e.free_symbols if m is table else set().union(*(k.free_symbols for k in e.atoms(*KINKS))))
+            for table, whole in zip(tables, (matrix, given), strict=True)
+            for m in (table, whole)
+            for e in m
+        )
+        if self.affine:
+            origin = dict.fromkeys(everything, S.Zero)
+            self.planes = [
+                function(list(leaves), [e.xreplace(origin) for e in (*whole, *table)])
+                for table, whole in zip(tables, (matrix, given), strict=True)
+            ]
+
+    def faces(self, params: Sequence[float], known: np.ndarray | None) -> Faces | None:
+        """The faces of an affine law at some parameters; None where they are no numbers."""
+        fields, heard = len(self.law.fields), 1 + len(self.law.fields) + len(self.sources)
+        parts = []
+        sizes = len(self.law.equations) + 2 * len(self.law.pairs), len(self.defined)
+        for call, rows in zip(self.planes, sizes, strict=True):
+            cells = np.array(_called(call, params), dtype=float)
+            count = len(cells) // (heard + len(self.unknowns))
+            parts.append(np.concatenate([cells[:count, None], cells[count:].reshape(count, -1)], axis=1)[:rows])
+        if not all(np.isfinite(part).all() for part in parts):
+            return None
+        whole, given = parts
+        return Faces(whole[:, heard:], whole[:, :heard], len(self.law.pairs), given, fields, known)
+
+    def quantities(self, values: np.ndarray, fields: np.ndarray, slopes: np.ndarray) -> dict[LawSymbol, np.ndarray]:
+        """All quantities of an affine law by their symbols, from what its faces give."""
+        out = dict(zip([*self.unknowns, *self.defined], values, strict=True))
+        out |= dict(zip(self.law.fields, fields, strict=True))
+        for k, u in enumerate(list(out)[: len(values)]):
+            out |= {slope(u, s): slopes[:, k, n] for n, s in enumerate(self.sources)}
+        return out
+
+    def _table(self, call: Any, args: Sequence[Any], count: int, width: int) -> np.ndarray:
+        cells = _called(call, args)
+        out = np.empty((len(cells), count), dtype=complex if any(map(np.iscomplexobj, args)) else float)
+        for row, cell in zip(out, cells, strict=True):
+            row[...] = cell
+        return out.reshape(-1, width, count)
+
+    def _joined(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The residual, with ``p + q - sqrt(p^2 + q^2)`` for each pair, and the weights of p and q in it."""
+        plain, count = len(self.law.equations), len(self.law.pairs)
+        p, q = values[plain : plain + count], values[plain + count :]
+        size = np.sqrt(p * p + q * q)
+        with np.errstate(all="ignore"):
+            a, b = (np.where(size > 0, 1 - m / size, 1 - np.sqrt(0.5)) for m in (p, q))
+        return np.concatenate([values[:plain], p + q - size]), a, b
+
+    def _weighted(self, table: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        plain, count = len(self.law.equations), len(self.law.pairs)
+        pairs = a[:, None] * table[plain : plain + count] + b[:, None] * table[plain + count :]
+        return np.moveaxis(np.concatenate([table[:plain], pairs]), -1, 0)
+
+    def solve(self, fields: np.ndarray, params: Sequence[float], start: np.ndarray | None) -> np.ndarray | None:
+        """The unknowns at all fields by Newton's method; from the origin where a start does not lead to them."""
+        if start is not None and start.shape[1] == fields.shape[1]:
+            found = self._newton(fields, params, start.copy())
+            if found is not None:
+                return found
+        return self._newton(fields, params, np.zeros((len(self.unknowns), fields.shape[1])))
+
+    def _newton(self, fields: np.ndarray, params: Sequence[float], x: np.ndarray) -> np.ndarray | None:
+        """Newton's method, its steps halved where they do not lead on."""
+        size, total = x.shape
+        todo = np.arange(total)
+        last = np.full(total, np.inf)
+        for _ in range(ROUNDS):
+            here, at = x[:, todo], fields[:, todo]
+            args = [*here, *at, *params]
+            values = self._table(self.rows, args, len(todo), 1)[:, 0]
+            residual, a, b = self._joined(values)
+            table = self._weighted(self._table(self.jacobian, args, len(todo), size), a, b)
+            try:
+                step = -np.linalg.solve(table, residual.T[..., None])[..., 0].T
+            except np.linalg.LinAlgError:
+                return None
+            if not np.isfinite(step).all():
+                return None
+            merit = np.square(residual).sum(axis=0)
+            share = np.ones(len(todo))
+            for _ in range(HALVINGS):
+                moved = here + share * step
+                after = self._joined(self._table(self.rows, [*moved, *at, *params], len(todo), 1)[:, 0])[0]
+                worse = ~(np.square(after).sum(axis=0) <= (1 - 1e-4 * share) * merit + 1e-26)
+                if not worse.any():
+                    break
+                share = np.where(worse, share / 2, share)
+            x[:, todo] = moved
+            length = np.max(np.abs(step) / (1 + np.abs(moved)), axis=0)
+            done = (length < SMALL) | ((length < 1e-7) & (length > last[todo] / 4))
+            last[todo] = length
+            todo = todo[~done]
+            if not todo.size:
+                return x
+        return None
+
+    def stepped(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
+        """One step of Newton's method from unknowns that solve the law at real fields and parameters."""
+        args = [*x, *fields, *params]
+        table, residual, _ = self._active(args, x.shape[1])
+        return x - np.linalg.solve(table, residual.T[..., None])[..., 0].T
+
+    def _active(self, args: Sequence[Any], count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The Jacobian, the residual, and which member of each pair is zero."""
+        plain, pairs = len(self.law.equations), len(self.law.pairs)
+        values = self._table(self.rows, args, count, 1)[:, 0]
+        p, q = values[plain : plain + pairs], values[plain + pairs :]
+        a = (p.real < q.real).astype(float)
+        table = self._weighted(self._table(self.jacobian, args, count, len(self.unknowns)), a, 1 - a)
+        return table, np.concatenate([values[:plain], a * p + (1 - a) * q]), a
+
+    def switches(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
+        """Of each pair, the second member without the first: where it is positive, the first is zero."""
+        plain, pairs = len(self.law.equations), len(self.law.pairs)
+        values = self._table(self.rows, [*x, *fields, *params], x.shape[1], 1)[:, 0]
+        return values[plain + pairs :] - values[plain : plain + pairs]
+
+    def sides(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
+        """The same, and what changes its sign at the kinks of the law itself."""
+        found = self.switches(x, fields, params)
+        if self.bends is None:
+            return found
+        bends = [np.broadcast_to(side, x.shape[1:]) for side in _called(self.bends, [*x, *fields, *params])]
+        return np.concatenate([found, bends])
+
+    def aside(self, root: np.ndarray, params: Sequence[float]) -> np.ndarray:
+        """A place beside all planes through the origin on which the law switches, at a root of the covariance."""
+        out = np.zeros(root.shape[1])
+        for call in self.normals:
+            normal = np.array(_called(call, params), dtype=float) @ root
+            out += normal / max(float(np.linalg.norm(normal)), FADED)
+        return out * (ASIDE / max(float(np.linalg.norm(out)), FADED))
+
+    def columns(
+        self, x: np.ndarray, fields: np.ndarray, params: Any, *, slopes: bool = True
+    ) -> dict[LawSymbol, np.ndarray]:
+        """All quantities of the law, and the slopes along its sources, from the unknowns."""
+        count, size = x.shape[1], len(self.unknowns)
+        first = np.zeros((0, count), dtype=bool)
+        if self.law.pairs:  # what is zero is so without rounding
+            first = self.switches(x.real, fields.real, np.real(params)) > 0
+            x = x.copy()
+            for (p, q), zero in zip(self.law.pairs, first, strict=True):
+                for member, where in ((p, zero), (q, ~zero)):
+                    if member in self.unknowns:
+                        x[self.unknowns.index(member), where] = 0.0
+        args = [*x, *fields, *params]
+        out = dict(zip(self.unknowns, x, strict=True)) | dict(zip(self.law.fields, fields, strict=True))
+        out[HELD] = held_number(~first)
+        if self.defined:
+            out |= zip(self.defined, self._table(self.definitions, args, count, 1)[:, 0], strict=True)
+        if not (self.sources and slopes):
+            return out
+        table, _, a = self._active(args, count)
+        forces = self._weighted(self._table(self.forces, args, count, len(self.sources)), a, 1 - a)
+        answers = -np.linalg.solve(table, forces)
+        for k, u in enumerate(self.unknowns):
+            out |= {slope(u, s): answers[:, k, n] for n, s in enumerate(self.sources)}
+        if self.defined:
+            along = np.moveaxis(self._table(self.along, args, count, size), -1, 0)
+            direct = np.moveaxis(self._table(self.direct, args, count, len(self.sources)), -1, 0)
+            whole = along @ answers + direct
+            for k, u in enumerate(self.defined):
+                out |= {slope(u, s): whole[:, k, n] for n, s in enumerate(self.sources)}
+        return out
+
+
+def _called(call: Any, args: Sequence[Any]) -> Any:
+    """Call code for arrays; dividing by a number that has faded gives infinity, as for arrays, and no error."""
+    with np.errstate(all="ignore"):
+        return call(*(np.asarray(v)[()] for v in args))

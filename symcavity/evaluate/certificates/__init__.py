@@ -1,0 +1,1 @@
+"""Proofs by interval arithmetic that a box holds one solution."""

@@ -1,0 +1,1 @@
+"""The values of a call: read, checked, exact, and in units of their own."""

@@ -1,0 +1,491 @@
+"""What the numerics know of a theory, and the values of a call: read, checked, made exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from sympy import Expr, Sum, Symbol, sympify
+
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.memory import Memory
+from symcavity.algebra.precision import mp
+from symcavity.errors import ValuesError
+from symcavity.evaluate.averages.cancelling import Cancelling
+from symcavity.evaluate.averages.compiler import Compiled, to_mpf
+from symcavity.evaluate.averages.densities import Counting
+from symcavity.evaluate.averages.digits import ExactPass
+from symcavity.evaluate.averages.gaussian_laws import absorb
+from symcavity.evaluate.averages.integrals import LAWS, Pass
+from symcavity.evaluate.averages.kinks import kinks
+from symcavity.evaluate.averages.nodes import Needs, own_quantities
+from symcavity.evaluate.averages.quenched import MANY_SITES, SiteLaw, site_laws
+from symcavity.evaluate.averages.tails import check_tails
+from symcavity.evaluate.closed_map import INTEGRALS, ClosedMap
+from symcavity.evaluate.given.own_units import Units
+from symcavity.evaluate.given.reading import Vocabulary, read_given
+from symcavity.evaluate.given.sizes import complete, ratio_named, sized
+from symcavity.evaluate.numbers import exact_value
+from symcavity.method.eliminate import Closed
+from symcavity.method.pair import Pair
+from symcavity.method.perturbed import Perturbed
+from symcavity.method.saddle import Saddle
+from symcavity.method.stability import Gains
+from symcavity.model.averages import Average
+from symcavity.model.dimensions import Dimensions, dimensions_of
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import Kind, N, SiteCount
+from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.model.ranges import check_ranges
+from symcavity.sites.branching.averages import divides_by, hears_nothing
+from symcavity.sites.sets.averages import ProjectionAverage
+
+GUARD = 12
+GUARDS = (GUARD, 5 * GUARD, 25 * GUARD)  # digits beyond those asked for, tried in turn
+NEAR = 2  # powers of ten within which parameters cost no digits
+
+
+@dataclass
+class Task:
+    """A closed system to be solved: what the numerics need to know of a theory.
+
+    Attributes
+    ----------
+    equations : sequence of Equation
+        The closed equations, for the residual.
+    unknowns : tuple of Symbol
+        Order parameters and scaled globals.
+    parameters : tuple of Symbol
+        Plain parameters, in order.
+    quenched : tuple of Quenched
+    closed : callable
+        Eliminates the order parameters, and the load alpha as well if it is called with True.
+    gains : callable
+        How far a small change of all fields spreads; raises UnsupportedLaw where that is not derived.
+    objective : callable
+        The minimum of a convex problem per feature, as an observable; raises UnsupportedLaw without one.
+    variance_of_minimum : callable
+        N times the variance of the minimum per feature between instances; raises UnsupportedLaw likewise.
+    perturbed : callable
+        What a small term in the objective moves; the reading of observables, and of what a site has, in states.
+    pair : callable
+        Two sites at given couplings: of an observed quantity and what varies; raises UnsupportedLaw likewise.
+    units : dict
+        Globals by their scaled unknowns.
+    conditions : tuple
+        Inequalities that the symbolic derivation assumed.
+    title : str
+    variances : tuple of Expr
+        Variances of the couplings, which must not be negative at any site.
+    ranges : tuple of Relational
+        What parameters have to meet.
+    responses : tuple of Symbol
+        The unknowns that are responses.
+    primal : tuple of Symbol
+        The unknowns that are responses or moments of the states of a convex problem, and of none of its multipliers.
+    kinds : tuple of Kind
+        The kinds of sites.
+    convex : bool
+        Whether the problem is declared convex: its first admissible root is the root.
+    linear : bool
+        Whether all laws are linear: the states are unique, and of several roots the stable one is theirs.
+    jumping : frozenset
+        States of a system that is not declared convex whose law jumps with fields that answer to them.
+    saddle : callable
+        The coordinates in which a convex problem is a saddle, or None.
+    """
+
+    equations: Sequence[Equation]
+    unknowns: tuple[Symbol, ...]
+    parameters: tuple[Symbol, ...]
+    quenched: tuple[Quenched, ...]
+    closed: Callable[[bool], Closed]
+    gains: Callable[[], Gains]
+    objective: Callable[[], Expr]
+    variance_of_minimum: Callable[[], Expr]
+    perturbed: Callable[[], tuple[Perturbed, Callable[[Any], Any], Callable[[Expr], Expr]]]
+    pair: Callable[[Any, Any], Pair]
+    units: dict[Symbol, Expr]
+    conditions: tuple[Any, ...] = ()
+    title: str = ""
+    variances: tuple[Expr, ...] = ()
+    ranges: tuple[Any, ...] = ()
+    responses: tuple[Symbol, ...] = ()
+    primal: tuple[Symbol, ...] = ()
+    kinds: tuple[Kind, ...] = ()
+    convex: bool = False
+    linear: bool = False
+    jumping: frozenset[Any] = frozenset()
+    saddle: Callable[[], Saddle | None] = lambda: None
+    cache: dict[tuple[Expr, str], Compiled] = field(default_factory=Memory)
+    passes: dict[Any, Pass] = field(default_factory=Memory)
+    watched: dict[Any, Cancelling] = field(default_factory=Memory)
+    observables: dict[Any, Expr] = field(default_factory=Memory)
+    maps: dict[Any, tuple[ClosedMap, ExactPass]] = field(default_factory=Memory)
+    cores: dict[Any, tuple[ClosedMap, ExactPass]] = field(default_factory=Memory)
+    averaged: dict[Any, tuple[Expr, ...]] = field(default_factory=Memory)
+    kinks: dict[Quenched, list[Expr]] = field(default_factory=Memory)
+
+    def compiled(self, expr: Expr, backend: str) -> Compiled:
+        """Compile an expression, once."""
+        key = (expr, backend)
+        if key not in self.cache:
+            self.cache[key] = Compiled(expr, backend)
+        return self.cache[key]
+
+    @cached_property
+    def sides(self) -> tuple[Expr, ...]:
+        """Both sides of every closed equation, in scaled unknowns, one after the other."""
+        return tuple(side.xreplace(self.units) for e in self.equations for side in (e.lhs, e.rhs))
+
+    def absorbed(self, laws: Mapping[Any, SiteLaw], exprs: tuple[Expr, ...] = ()) -> tuple[Expr, ...]:
+        """The same sides, or expressions, with averages over Gaussian laws carried out.
+
+        A rule for these averages need not see narrow kinks then.
+        """
+        gaussian = {q: v for law in laws.values() for q, v in law.gaussian.items()}
+        key = exprs, frozenset(gaussian.items())
+        if key not in self.averaged:
+            self.averaged[key] = tuple(absorb(e, gaussian) for e in exprs or self.sides)
+        return self.averaged[key]
+
+    def together(self, exprs: tuple[Expr, ...], wrt: tuple[Symbol, ...] = ()) -> Pass:
+        """Compile several expressions to one pass in double, once; with derivatives in some directions."""
+        if (exprs, wrt) not in self.passes:
+            self.passes[exprs, wrt] = Pass(exprs, wrt)
+        return self.passes[exprs, wrt]
+
+    def cancelling(self, exprs: tuple[Expr, ...], unknowns: tuple[Symbol, ...]) -> Cancelling:
+        """The closed forms among expressions, watched where they are evaluated in double, once."""
+        if (exprs, unknowns) not in self.watched:
+            closed = {k: e for k, e in enumerate(exprs) if not e.has(*INTEGRALS)}
+            self.watched[exprs, unknowns] = Cancelling(closed, unknowns)
+        return self.watched[exprs, unknowns]
+
+    @cached_property
+    def sizes_used(self) -> frozenset[SiteCount]:
+        """The sizes that stand in the equations themselves, and not only their ratios."""
+        return frozenset().union(*(e.difference.atoms(SiteCount) for e in self.equations))
+
+    @property
+    def ratios(self) -> tuple[Symbol, ...]:
+        """The numbers of sites over N that take values: alpha, and one for each further kind."""
+        return tuple(kind.ratio for kind in sized(self.kinds))
+
+    @property
+    def sizes(self) -> tuple[Symbol, ...]:
+        """N, and the number of sites of each other kind."""
+        return (N, *(kind.size for kind in sized(self.kinds)))
+
+    @cached_property
+    def eliminated(self) -> Closed:
+        """The system with the order parameters eliminated."""
+        return self.closed(False)
+
+    @cached_property
+    def with_load(self) -> Closed:
+        """The system with the load alpha eliminated as well."""
+        return self.closed(True)
+
+    def closed_map(self, given: Given) -> tuple[ClosedMap, ExactPass]:
+        """The closed equations as a map, in scaled unknowns, in double and exactly; Gaussian laws are averaged.
+
+        Parameters that are sought are unknowns like others, and the conditions that fix them equations like others.
+        """
+        sides = self.absorbed(given.laws)
+        if (sides, given.solve_for) not in self.maps:
+            unknowns = (*self.unknowns, *given.solve_for)
+            found = ClosedMap(list(map(Equation, sides[::2], sides[1::2])), unknowns, self.responses)
+            self.maps[sides, given.solve_for] = found, ExactPass(found.exprs)
+        return self.maps[sides, given.solve_for]
+
+    @cached_property
+    def is_numerical(self) -> bool:
+        """Whether the equations hold averages without a closed form."""
+        return any(e.difference.has(GaussianAverage, ImplicitAverage) for e in self.equations)
+
+    @cached_property
+    def is_projected(self) -> bool:
+        """Whether the equations hold averages over projections, which may be sampled."""
+        return any(e.difference.has(ProjectionAverage) for e in self.equations)
+
+    def kinks_at(self, family: Quenched, exact: Mapping[Symbol, Any]) -> tuple[Expr, ...]:
+        """The values of a quenched parameter at which averages are not smooth, as far as parameters fix them."""
+        if family not in self.kinks:
+            bodies = [node.args[0] for e in self.sides for node in e.atoms(Average, Sum)]
+            self.kinks[family] = kinks(sorted(bodies, key=str), family)
+        found = {e.xreplace({s: sympify(v) for s, v in exact.items()}) for e in self.kinks[family]}
+        return tuple(sorted((e for e in found if e.is_number and e.is_finite and e.is_real), key=float))
+
+    @cached_property
+    def dimensions(self) -> Dimensions:
+        """Which units the symbols of the closed equations have."""
+        quenched = [q.at_site() for q in self.quenched if q.given is None and q.low is None]
+        differences = [a - b for a, b in zip(self.sides[::2], self.sides[1::2], strict=True)]
+        return dimensions_of([*differences, *self.conditions], [*self.unknowns, *self.parameters, *quenched])
+
+    @property
+    def excess(self) -> int:
+        """How many of alpha and the parameters follow from the others."""
+        return len(self.equations) - len(self.unknowns)
+
+
+@dataclass
+class Given:
+    """Values, read and checked.
+
+    Attributes
+    ----------
+    exact : dict
+        Values of parameters, load and sizes.
+    laws : dict
+        The joint law of the quenched parameters of each side.
+    solve_for : tuple of Symbol
+        Which of alpha and the parameters are unknown.
+    dps : int
+    double : bool
+        Whether double precision was asked for, whatever the problem.
+    units : Units or None
+        The units of these values, if they are not the declared ones.
+    declared : Given or None
+        The same in the declared units, then.
+    """
+
+    exact: dict[Symbol, Any]
+    laws: dict[Kind, SiteLaw]
+    solve_for: tuple[Symbol, ...]
+    dps: int
+    double: bool = False
+    units: Units | None = None
+    declared: Given | None = None
+
+    def in_own_units(self, task: Task) -> Given:
+        """The same in the units in which they are of order one; as they are where there are none."""
+        if self.units is not None or not task.dimensions.count:
+            return self
+        units = Units(task.dimensions, self.exact, self.laws)
+        if units.trivial:
+            return self
+        laws = {kind: units.law(law) for kind, law in self.laws.items()}
+        return replace(self, exact=units.inward(self.exact), laws=laws, units=units, declared=self)
+
+    @property
+    def as_declared(self) -> Given:
+        """The values as they were given."""
+        return self.declared or self
+
+    def outward(self, point: Mapping[Symbol, Any]) -> dict[Symbol, Any]:
+        """Unknowns in the declared units."""
+        return dict(point) if self.units is None else self.units.outward(point)
+
+    def inward(self, point: Mapping[Symbol, Any]) -> dict[Symbol, Any]:
+        """Unknowns in the units of these values."""
+        return dict(point) if self.units is None else self.units.inward(point)
+
+    def environment(self, backend: str) -> dict[Any, Any]:
+        """Return the values for compiled expressions of a backend."""
+        convert = float if backend == "numpy" else to_mpf
+        return {LAWS: self.laws, **{k: convert(v) for k, v in self.exact.items()}}
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether a parameter is zero: equations may be undefined there, and hold as limits."""
+        return any(v == 0 for v in self.exact.values())
+
+    @property
+    def guards(self) -> tuple[int, ...]:
+        """Digits to work with beyond those asked for, tried in turn: powers of a far parameter may cancel."""
+        far = [v for k, v in self.exact.items() if v != 0 and not isinstance(k, SiteCount)]  # counts stand in ratios
+        sizes = (abs(mp.log10(abs(to_mpf(v)))) for v in far)
+        lost = max(0, int(4 * (max(sizes, default=0) - NEAR)))
+        return tuple(guard + lost for guard in GUARDS)
+
+    @property
+    def sites(self) -> int:
+        """The largest number of quenched points on a side."""
+        return max((law.count for law in self.laws.values()), default=1)
+
+    def is_quick(self, task: Task) -> bool:
+        """Whether double precision serves: few digits, and many sites or numerical averages."""
+        if self.double:
+            return True
+        if self.dps > 15:
+            return False
+        return self.is_ruled(task) or self.sites > MANY_SITES
+
+    def is_ruled(self, task: Task) -> bool:
+        """Whether anything is integrated: over fields without a closed form, or over continuous laws."""
+        return task.is_numerical or any(law.continuous for law in self.laws.values())
+
+
+def read_values(task: Task, values: Mapping[Any, Any], dps: int, held: Sequence[Symbol] = ()) -> Given:
+    """Read the values of a call: parameters, load, sizes, quenched parameters; those of some hold a place only.
+
+    Raises
+    ------
+    ValuesError
+        If a value is missing, superfluous, contradictory, of a wrong kind, or a float above 15 digits.
+    """
+    if not isinstance(dps, int) or isinstance(dps, bool) or dps < 1:
+        raise ValuesError(f"The number of digits is {dps!r}.", "a positive integer", "dps=50")
+    words = Vocabulary(task.parameters, task.kinds, task.quenched)
+    read = read_given(words, values, dps, lambda key, value: _foreign(task, key, value), held)
+    plain = read.plain
+    check_ranges(task.ranges, {s: v for s, v in plain.items() if s not in held})
+    sizes = _sizes(task, plain, read.laws)
+    laws = site_laws(task.quenched, read.laws, dps, sizes, plain)
+    exact = {**plain, **sizes}
+    for law in laws.values():
+        law.continuous = [(q, _as_seen(task, q, v, laws, exact)) for q, v in law.continuous]
+        law.kinks = {q: task.kinks_at(q, exact) for q, _ in law.continuous}
+    _check_positive(laws)
+    _check_variances(task, laws)
+    _check_zeros(task, laws)
+    candidates = [s for s in (*task.parameters, *task.ratios) if s not in exact]
+    _count(task, exact, candidates)
+    if any(law.continuous for law in laws.values()):
+        free = [*task.unknowns, *candidates]
+        open_ = {s: 1.0 if s.is_nonnegative else -1.0 if s.is_nonpositive else 0.1 for s in free}
+        env = {LAWS: laws, **open_, **{s: float(v) for s, v in exact.items()}}
+        check_tails({str(e.lhs): side for e, side in zip(task.equations, task.sides[1::2], strict=True)}, laws, env)
+    return Given(exact, laws, tuple(candidates), dps)
+
+
+def _as_seen(task: Task, q: Quenched, variable: Any, laws: Mapping[Any, SiteLaw], exact: Mapping[Symbol, Any]) -> Any:
+    """A law as it is; of countable values those with a weight at these values, where the weights are known before."""
+    whole = {a for c in task.conditions for a in c.atoms(Average) if own_quantities(a.args[0]) == {q.at_site()}}
+    env = {LAWS: laws, **{s: float(v) for s, v in exact.items()}}
+    for body in (a.args[0] for a in whole if isinstance(variable, Counting)):
+        if Needs()(body) - {q.at_site()} <= set(env):
+            return variable.seen(lambda y, body=body: np.asarray(task.compiled(body, "numpy")({**env, q: y})))
+    return variable
+
+
+def _foreign(task: Task, key: Any, value: Any) -> ValuesError:
+    """Return the complaint about a value for something that takes none."""
+    target = key.family if isinstance(key, SiteQuantity) else key
+    if str(target) in set(map(str, (*task.unknowns, *task.units))):
+        return ValuesError(
+            f"{target} is an unknown of this theory, and was given the value {value!s:.60}.",
+            f"values for {names(task)}",
+            "the value of an unknown comes out: solution[...]",
+        )
+    word = "quenched parameter" if isinstance(target, Quenched) else "parameter"
+    known = {str(s): s for s in (*task.parameters, *task.ratios, *task.sizes, *task.quenched)}
+    hint = ""
+    if str(target) in known:
+        hint = f"use the {target} of the declaration, or its name {str(target)!r}: a symbol is known by its assumptions"
+    elif near := get_close_matches(str(target), known, n=1):
+        hint = near[0]
+    return ValuesError(
+        f"{target!s:.60} is no {word} of this theory, and was given the value {value!s:.60}.",
+        f"values for {names(task)}",
+        hint,
+    )
+
+
+def _count(task: Task, exact: Mapping[Symbol, Any], candidates: Sequence[Symbol]) -> None:
+    """Refuse too few values, and too many."""
+    extra = task.excess
+    if len(candidates) > extra:
+        needed = len(candidates) - extra
+        raise ValuesError(
+            f"Values are missing: {', '.join(map(str, candidates))} "
+            f"{'are' if len(candidates) > 1 else 'is'} not given"
+            + (f", and only {extra} of them can be solved for." if extra else "."),
+            f"values for all but {extra} of {names(task)}" if extra else f"values for {names(task)}",
+            f"give {needed} more, such as {{{candidates[0]}: ...}}",
+        )
+    if len(candidates) < extra:
+        fixed = [s for s in (*task.parameters, *task.ratios) if s in exact]
+        raise ValuesError(
+            f"Too many values: {', '.join(map(str, fixed))} are all given, but {extra} of them "
+            f"follow{'s' if extra == 1 else ''} from the others through the fixed condition.",
+            f"all but {extra} of them",
+            f"leave out {fixed[-1]}",
+        )
+
+
+def symbol_of(task: Task, key: Any) -> Any:
+    """The symbol of a parameter, a load or a ratio that is given as itself, as ``K/N``, or by its name."""
+    if isinstance(key, str):
+        found = Vocabulary(task.parameters, task.kinds, ()).key(key)
+        key = found[0].size / found[1].size if isinstance(found, tuple) else key if found is None else found
+    return ratio_named(key)
+
+
+def names(task: Task) -> str:
+    """Say in words what takes values."""
+    found = [str(s) for s in (*task.parameters, *task.ratios)] + [q.name for q in task.quenched]
+    return ", ".join([*found, *(map(str, reversed(task.sizes)) if task.sizes_used else [])])
+
+
+def _check_variances(task: Task, laws: Mapping[Kind, SiteLaw]) -> None:
+    """Refuse quenched values at which the variance of a coupling would be negative."""
+    for variance in task.variances:
+        families = {q.family for q in variance.atoms(SiteQuantity)}
+        if len(families) != 1 or variance.free_symbols - {*task.sizes} - {
+            s for q in variance.atoms(SiteQuantity) for s in q.free_symbols
+        }:
+            continue
+        (family,) = families
+        (column,), _ = laws[family.slots[0]].table([family])
+        values = task.compiled(variance, "numpy")({family: column, **dict.fromkeys(task.sizes, 1.0)})
+        if np.min(values) < 0:
+            worst = float(column[int(np.argmin(values))])
+            raise ValuesError(
+                f"The variance {variance} of a coupling is negative at {family.name} = {worst:.6g}.",
+                f"values of {family.name} at which the variance is not negative",
+            )
+
+
+def _check_positive(laws: Mapping[Kind, SiteLaw]) -> None:
+    """Refuse values that are not positive where the theory needs them to be."""
+    for law in laws.values():
+        for q in law.parameters:
+            if not q.positive:
+                continue
+            (values,), _ = law.table([q])
+            if np.any(values <= 0):
+                raise ValuesError(
+                    f"The quenched parameter {q.name} has the value {float(np.min(values)):.6g}.",
+                    "positive values: for others the problem is not convex, or its law does not fix the states",
+                )
+
+
+@lru_cache(maxsize=1024)
+def _divides(expr: Expr, q: Quenched) -> bool:
+    """Whether some average divides by a quenched parameter."""
+    return any(divides_by(a.args[0], q.at_site()) for a in expr.atoms(Average, Sum))
+
+
+def _check_zeros(task: Task, laws: Mapping[Kind, SiteLaw]) -> None:
+    """Refuse sites at which a quenched parameter is zero, and the equations divide by it."""
+    for law in laws.values():
+        for q in law.names:
+            (values,), _ = law.table([q])
+            if not np.any(values == 0):
+                continue
+            if any(_divides(e.difference, q) for e in task.equations):
+                raise ValuesError(*hears_nothing(q.at_site()))
+
+
+def _sizes(task: Task, plain: dict[Symbol, Any], quenched: Mapping[Any, Any]) -> dict[Symbol, Any]:
+    """Complete sizes and ratios from each other and from the lengths of arrays."""
+    lengths: dict[SiteCount, Any] = {}
+    for q, value in quenched.items():
+        if isinstance(value, list | np.ndarray):
+            size = q.slots[0].size
+            length = exact_value(len(value), str(size), 15)
+            known = plain.get(size, lengths.setdefault(size, length))
+            if known != length and (task.sizes_used or size in plain):
+                raise ValuesError(
+                    f"The array of {q.name} has {len(value)} entries, but {size} = {known}.",
+                    f"arrays with one entry for each of the {size} sites",
+                )
+    return complete(task.kinds, plain, lengths, task.sizes_used)

@@ -1,0 +1,191 @@
+"""Covariances of observables between instances, in numbers: linear equations in averages over single sites."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+from sympy import Dummy, Expr, Sum
+
+from symcavity.algebra.precision import mp
+from symcavity.errors import UnsupportedLaw
+from symcavity.evaluate.given.values import GUARD
+from symcavity.evaluate.solutions.table import Table
+from symcavity.method.close import kind_of_body
+from symcavity.method.perturbed import Moved, Perturbed
+from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import site_quantities
+
+Parts = dict[Kind, list[tuple[Any, Expr]]]  # what each site has of an observable: numbers times functions of its states
+ZERO = mp.zero
+
+
+class Spreads:
+    """N times the covariances of observables between instances, at a solution.
+
+    Each observable is a sum over sites, over N.  The averages that do not depend on it are taken once.
+    """
+
+    def __init__(self, solution: Table, found: Perturbed) -> None:
+        self.solution, self.found = solution, found
+        self.squares = [k for k, m in enumerate(found.moved) if not m.is_response]
+        self._known: dict[Expr, Any] = {}
+
+    def covariance(self, one: Parts, other: Parts) -> Any:
+        """N times the covariance of two observables, each by what a site of each kind has of it."""
+        with mp.workdps(self.solution.dps + GUARD):
+            first, second = self._moved_by(one), self._moved_by(other)
+            total = ZERO
+            for kind in self.found.sites:
+                total += self._share(kind) * self._covariance(kind, (one, first), (other, second))
+            turned = _solved(self._curvature, self._mixed(other, second))
+            left = self._mixed(one, first)
+            return total - mp.fsum(left[k] * turned[k] for k in range(len(self.squares)))
+
+    # -- averages ----------------------------------------------------------------------------------
+
+    def _mean(self, *factors: Expr) -> Any:
+        body = factors[0]
+        for factor in factors[1:]:
+            body = body * factor
+        if body == 0:
+            return ZERO
+        if body not in self._known:
+            self._known[body] = self.solution.number(Average(body))
+        return self._known[body]
+
+    def _number(self, expr: Expr) -> Any:
+        return self.solution.number(expr) if expr != 0 else ZERO
+
+    def _share(self, kind: Kind) -> Any:
+        return self._number(self.found.shares[kind])
+
+    def _of_kind(self, kind: Kind, parts: Parts, moves: Any) -> list[tuple[Any, Expr]]:
+        """What is added to the minimum of a site, as numbers times functions of its fields."""
+        own = parts.get(kind, [])
+        basis = [self.found.moves(kind, m.symbol) for m in self.found.moved]
+        return [*own] + [(c, g) for c, g in zip(moves, basis, strict=True) if g != 0]
+
+    def _covariance(self, kind: Kind, one: tuple[Parts, Any], other: tuple[Parts, Any]) -> Any:
+        total = ZERO
+        for c, g in self._of_kind(kind, *one):
+            for d, h in self._of_kind(kind, *other):
+                total += c * d * (self._mean(g, h) - self._mean(g) * self._mean(h))
+        return total
+
+    def _push(self, kind: Kind, place: int, g: Expr) -> Any:
+        """The average of dG/deta times dM/deta, by parts."""
+        a = self.found.sites[kind][place]
+        return self._mean(g, a.slopes[place]) - self._mean(g, a.eta, a.psi) / self._number(a.variance)
+
+    # -- what moves --------------------------------------------------------------------------------
+
+    def _answer(self, m: Moved, g: Expr) -> Any:
+        """By how much an order parameter changes where a function is added to the minimum of its sites."""
+        fields = self.found.sites[m.kind]
+        k, j = m.fields
+        if not m.is_response:
+            return 2 * self._number(m.factor) * self._push(m.kind, k, g)
+        one, other = (self._number(fields[p].variance) for p in (k, j))
+        moment = self._mean(g, fields[k].eta, fields[j].eta) / (one * other)
+        return -self._number(m.factor) * (moment - (self._mean(g) / one if k == j else 0))
+
+    @cached_property
+    def _closed(self) -> Any:
+        """The matrix of the linear equations of what moves."""
+        moved = self.found.moved
+        out = mp.eye(len(moved))
+        for row, m in enumerate(moved):
+            for column, other in enumerate(moved):
+                value = self._answer(m, self.found.moves(m.kind, other.symbol))
+                if not m.is_response:
+                    fields = self.found.sites[m.kind]
+                    slopes = fields[m.fields[0]].slopes
+                    for a, slope in zip(fields, slopes, strict=True):
+                        grows = self._number(a.variance.diff(other.symbol))
+                        value += self._number(m.factor) * grows * self._mean(slope, slope) if grows else ZERO
+                out[row, column] -= value
+        return out
+
+    def _moved_by(self, parts: Parts) -> Any:
+        moved = self.found.moved
+        right = mp.matrix([mp.fsum(c * self._answer(m, g) for c, g in parts.get(m.kind, [])) for m in moved])
+        return _solved(self._closed, right)
+
+    # -- two copies --------------------------------------------------------------------------------
+
+    @cached_property
+    def _curvature(self) -> Any:
+        """The second derivatives by the overlaps of two copies."""
+        symbols = [self.found.moved[k].symbol for k in self.squares]
+        out = mp.matrix(len(symbols), len(symbols))
+        for r, one in enumerate(symbols):
+            for c, other in enumerate(symbols):
+                value = -self._number(self.found.overlaps.diff(one).diff(other))
+                for kind, fields in self.found.sites.items():
+                    for a in fields:
+                        for b, slope in zip(fields, a.slopes, strict=True):
+                            both = self._number(a.variance.diff(one)) * self._number(b.variance.diff(other))
+                            value += self._share(kind) * both * self._mean(slope, slope) if both else ZERO
+                out[r, c] = value
+        return out
+
+    def _mixed(self, parts: Parts, moves: Any) -> Any:
+        """The mixed derivatives by an overlap of two copies, and what is added to one of them."""
+        out = mp.matrix(len(self.squares), 1)
+        for r, k in enumerate(self.squares):
+            symbol = self.found.moved[k].symbol
+            for kind, fields in self.found.sites.items():
+                for place, a in enumerate(fields):
+                    grows = self._number(a.variance.diff(symbol))
+                    if not grows:
+                        continue
+                    for c, g in self._of_kind(kind, parts, moves):
+                        out[r] += self._share(kind) * grows * c * self._push(kind, place, g)
+        return out
+
+
+def _solved(matrix: Any, right: Any) -> Any:
+    try:
+        return mp.lu_solve(matrix, right)
+    except (ZeroDivisionError, TypeError):  # as mpmath tells a column without a pivot
+        raise UnsupportedLaw(
+            "The linear equations of what a small term in the objective moves have no single solution here.",
+            "theories whose order parameters are all fixed by their closed equations",
+            "the scatter of instances",
+        ) from None
+
+
+def parts_of(
+    solution: Table, observable: Expr, shares: Mapping[Kind, Expr], in_states: Callable[[Expr], Expr]
+) -> Parts:
+    """What a site of each kind has of an observable that is a function of averages, to first order in these.
+
+    Raises
+    ------
+    UnsupportedLaw
+        For observables that are made of more than averages over sites: responses, sums that grow with the size.
+    """
+    nodes = sorted(observable.atoms(Average), key=str)
+    nodes = [n for n in nodes if not any(n is not m and m.has(n) for m in nodes)]
+    marks = {node: Dummy(f"m{k}", real=True) for k, node in enumerate(nodes)}
+    body = observable.xreplace(marks)
+    inner = any(n.has(SiteResponse) or n.body.has(Average) for n in nodes)
+    if not nodes or body.has(Sum) or site_quantities(body) or inner:
+        raise UnsupportedLaw(
+            f"The variance of {observable!s:.80} between instances is not derived.",
+            "functions of averages over sites, such as average(w[i]*t[i])/sqrt(average(w[i]**2)), and 'objective'",
+            "theory.compare(sim, ...), for the scatter of instances",
+        )
+    back = {mark: node for node, mark in marks.items()}
+    out: Parts = {}
+    for node, mark in marks.items():
+        own = in_states(node.body)
+        if not site_quantities(own):
+            continue
+        kind = kind_of_body(own)
+        weight = solution.number(body.diff(mark).xreplace(back))
+        out.setdefault(kind, []).append((weight / solution.number(shares[kind]), own))
+    return out

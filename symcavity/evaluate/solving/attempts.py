@@ -1,0 +1,440 @@
+"""The attempts at solving closed equations, in order: each ends in one outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from sympy import Expr, Mul, Symbol, factor_terms
+
+from symcavity.algebra.precision import alone
+from symcavity.algebra.signs import sign_given
+from symcavity.errors import Infeasible, NotConverged, SeveralSolutions
+from symcavity.evaluate.closed_map import ClosedMap, Root
+from symcavity.evaluate.given.values import Given, Task, read_values
+from symcavity.evaluate.solutions.solution import Solution
+from symcavity.evaluate.solving import saddle_attempt
+from symcavity.evaluate.solving.admissible import inadmissible, sift
+from symcavity.evaluate.solving.choice import chosen
+from symcavity.evaluate.solving.continuation import (
+    NEAR,
+    STRONGEST,
+    WEAKEST,
+    along_load,
+    along_values,
+    explicit_range,
+    root_by_load,
+)
+from symcavity.evaluate.solving.eliminated import Eliminated, roots_of
+from symcavity.evaluate.solving.evidence import BranchEnd, NothingButZero, OnlyRoot
+from symcavity.evaluate.solving.finish import finish, finished, limit_at_rest, where
+from symcavity.evaluate.solving.iterate import root_from_afar, root_near
+from symcavity.evaluate.solving.outcomes import Ended, Found, Handover, Lost, Outcome
+from symcavity.evaluate.solving.roots import FEW, STARTS, nearest_miss
+
+Effort = Literal["full", "brief", "near"]
+
+
+@dataclass
+class Search:
+    """A closed system at given values, and what attempts have seen so far.
+
+    Attributes
+    ----------
+    task : Task
+    given : Given
+    observable : callable
+        Turns an observable into order parameters.
+    guess : dict or None
+        A solution nearby.
+    lost : list of Lost
+        Attempts that found nothing.
+    complaints : list of str
+        What is wrong with roots that are not solutions.
+    effort : str
+        ``"full"``; ``"brief"`` does not look for the point that misses least, where nothing is found; ``"near"``
+        looks for the root of a system next to the guess, and nowhere else.
+    """
+
+    task: Task
+    given: Given
+    observable: Callable[[Any], Expr]
+    guess: Mapping[Symbol, Any] | None = None
+    lost: list[Lost] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    effort: Effort = "full"
+
+    @cached_property
+    def whole(self) -> ClosedMap:
+        """The closed equations as a map, with nothing eliminated."""
+        return self.task.closed_map(self.given)[0]
+
+    @cached_property
+    def eliminated(self) -> Eliminated:
+        """What elimination leaves of them."""
+        return Eliminated.of(self.task, self.given)
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the map leads to the solution, as that of a convex problem does."""
+        return self.task.convex and self.whole.is_square
+
+    @property
+    def every(self) -> bool:
+        """Whether all roots are looked for."""
+        return not (self.task.convex or self.task.linear)
+
+    @property
+    def seen(self) -> BranchEnd | None:
+        """What points to there being no solution, without proving it."""
+        return next((one.seen for one in self.lost if one.seen is not None), None)
+
+    def chosen(self, admitted: Sequence[np.ndarray]) -> Found:
+        """The solution among admissible roots of what elimination leaves; several of them are an error."""
+        return chosen(self.eliminated, admitted, self.observable)
+
+    def admitted(self, roots: Iterable[np.ndarray], *, first: bool) -> list[np.ndarray]:
+        """Those among roots that are solutions; what is wrong with the others is noted."""
+        good, rejected = sift(self.eliminated, roots, first=first)
+        self.complaints += rejected
+        return good
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One way to a solution.
+
+    Attributes
+    ----------
+    name : str
+    applies : callable
+        Whether it is worth trying.
+    run : callable
+        Tries it.
+    """
+
+    name: str
+    applies: Callable[[Search], bool]
+    run: Callable[[Search], Outcome]
+
+
+# -- the attempts -----------------------------------------------------------------------------------
+
+
+def state_evolution(search: Search) -> Outcome:
+    """Follow the state evolution of a convex problem to its one solution."""
+    root = root_from_afar(search.whole, search.given.environment("numpy"), search.guess)
+    if root is not None:
+        return _finished(search, root)
+    if search.whole.patient and not search.given.solve_for:
+        said = f"The closed equations at {where(search.given)} did not settle when they were iterated."
+        hint = "guess=, the values of a solution nearby; weaker fields, as with stronger penalties"
+        return Lost(f"{said} {search.whole.why}".rstrip(), hint=hint, is_last=True)
+    return Lost()
+
+
+def saddle(search: Search) -> Outcome:
+    """The root of a convex problem in the coordinates of its saddle, or the proof that there is none."""
+    outcome = saddle_attempt.attempt(search.task, search.given)
+    if isinstance(outcome, Handover) and search.given.solve_for:
+        return Lost()  # a minimum exists, and the saddle does not know the parameter that names a result of it
+    return outcome
+
+
+def continued_map(search: Search) -> Outcome:
+    """Follow the solution by the map: from milder values, and from weak or large loads."""
+    if (point := along_values(search.task, search.given, mapped=True)) is not None:
+        return Handover(point)
+    return _along_loads(search, (WEAKEST, STRONGEST), mapped=True)
+
+
+def from_loads_nearby(search: Search) -> Outcome:
+    """Follow the solution by the map from loads nearby: at large ones states may be at rest."""
+    return _along_loads(search, NEAR, mapped=True)
+
+
+def continued_core(search: Search) -> Outcome:
+    """Follow the solution by what elimination leaves: from milder values, and from weak or large loads."""
+    if (point := along_values(search.task, search.given, mapped=False)) is not None:
+        return Handover(point)
+    return _along_loads(search, (WEAKEST, STRONGEST), mapped=False)
+
+
+def _along_loads(search: Search, shares: Sequence[float], *, mapped: bool) -> Outcome:
+    for begin in shares:
+        point, end = along_load(search.task, search.given, begin, mapped=mapped)
+        if point is not None:
+            return Handover(point)
+        if end is not None:
+            return Lost(seen=end)
+    return Lost()
+
+
+def at_rest(search: Search) -> Found | Lost:
+    """The limit in which states vanish, as at the minimum of a convex problem they may."""
+    limit = limit_at_rest(search.task, search.given, search.observable)
+    return Lost() if limit is None else Found(limit)
+
+
+def roots_of_core(search: Search) -> Outcome:
+    """The roots of what elimination leaves: the admissible one, or all of them."""
+    system, every = search.eliminated, search.every
+    if search.guess is not None:
+        admitted = search.admitted(roots_of(system, search.guess), first=True)
+        if admitted:
+            return search.chosen(admitted)
+        if search.effort == "near":
+            return Lost(is_last=True)
+    roots = roots_of(system, None, STARTS if every else FEW, every=every)
+    admitted = search.admitted(roots, first=not every)
+    if not admitted and not every and len(system.left) == 1:  # the first root is not always the admissible one
+        admitted = search.admitted(roots_of(system, None, every=True), first=False)
+    return search.chosen(admitted) if admitted else Lost()
+
+
+def from_all_starts(search: Search) -> Outcome:
+    """The first admissible root of what elimination leaves, from as many starting points as there are."""
+    admitted = search.admitted(roots_of(search.eliminated, None), first=True)
+    return search.chosen(admitted) if admitted else Lost()
+
+
+def by_signs(search: Search) -> Outcome:
+    """A proof by signs: an equation that is a product of factors that do not vanish."""
+    closed = search.task.eliminated
+    for expr in search.eliminated.core:
+        factors = Mul.make_args(factor_terms(expr))
+        if all(sign_given(f, closed.positive) in (1, -1) for f in factors):
+            return Ended(NothingButZero(expr), tuple(search.complaints))
+    return Lost()
+
+
+def explicit_load(search: Search) -> Outcome:
+    """A proof by the load as an explicit function of the parameter that is sought: the range of its values."""
+    evidence = explicit_range(search.eliminated)
+    return Lost() if evidence is None else Ended(evidence, tuple(search.complaints))
+
+
+def by_load(search: Search) -> Outcome:
+    """Follow the load as a function of the parameter that is sought to the load that is given."""
+    root = root_by_load(search.eliminated)
+    admitted = [] if root is None else search.admitted([root], first=True)
+    return search.chosen(admitted) if admitted else Lost()
+
+
+def only_root(search: Search) -> Outcome:
+    """A proof by the one root that elimination gives explicitly, and the sign that it violates."""
+    complaints = search.complaints
+    if search.eliminated.left or not complaints or any("not a number" in c for c in complaints):
+        return Lost()
+    return Ended(OnlyRoot(search.given.outward(search.eliminated.complete([])), complaints[0]), tuple(complaints))
+
+
+def _at_given_values(search: Search) -> bool:
+    return search.is_mapped and not search.given.solve_for
+
+
+ATTEMPTS = (
+    Attempt("state evolution", lambda s: s.is_mapped, state_evolution),
+    Attempt("range of an explicit load", lambda s: bool(s.given.solve_for), explicit_load),
+    Attempt("saddle", lambda s: saddle_attempt.applies(s.task, s.given), saddle),
+    Attempt("continuation of the map", _at_given_values, continued_map),
+    Attempt("states at rest", lambda s: _at_given_values(s) and (s.seen is None or s.seen.is_at_rest), at_rest),
+    Attempt("roots of what elimination leaves", lambda _: True, roots_of_core),
+    Attempt("signs", lambda _: True, by_signs),
+    Attempt("the load along the parameter", lambda s: bool(s.given.solve_for), by_load),
+    Attempt("continuation of what elimination leaves", lambda _: True, continued_core),
+    Attempt("the only root", lambda _: True, only_root),
+    Attempt("more starting points", lambda s: not s.every, from_all_starts),
+    Attempt("continuation from loads nearby", _at_given_values, from_loads_nearby),
+    Attempt("states at rest of a system", lambda s: not s.task.convex, at_rest),
+)
+
+
+@alone
+def solve(
+    task: Task,
+    values: Mapping[Any, Any],
+    dps: int,
+    observable: Callable[[Any], Expr],
+    guess: Mapping[Symbol, Any] | None = None,
+    *,
+    double: bool = False,
+    effort: Effort = "full",
+) -> Solution:
+    """Solve the closed equations.
+
+    Parameters
+    ----------
+    task : Task
+    values : mapping
+        Values of the parameters, of the load or the sizes, and of the quenched parameters.
+    dps : int
+        Digits.
+    observable : callable
+        Turns an observable into order parameters (the theory's own).
+    guess : mapping, optional
+        A solution nearby, for continuation.
+    double : bool
+        Whether to stay in double precision throughout.
+    effort : str
+        How far to look: see :class:`Search`.
+
+    Raises
+    ------
+    ValuesError
+        If the values do not fit the theory.
+    Infeasible
+        If it is proved that the equations have no solution there; the proof is in ``.evidence``.
+    SeveralSolutions
+        If there are several, and the problem is not declared convex.
+    NotConverged
+        If no root was found, or it could not be polished; the best point is in ``.best``.
+    """
+    given = read_values(task, values, dps).in_own_units(task)
+    given = replace(given, double=True) if double else given
+    near = None if guess is None else given.inward(guess)
+    return solve_given(task, given, observable, near, effort=effort)
+
+
+@alone
+def resting(
+    task: Task, values: Mapping[Any, Any], dps: int, observable: Callable[[Any], Expr]
+) -> Solution | None:
+    """Return the limit in which states of a convex problem vanish, as they do at its minimum; None if there is none."""
+    given = read_values(task, values, dps).in_own_units(task)
+    return limit_at_rest(task, given, observable) if _at_given_values(Search(task, given, observable)) else None
+
+
+def solve_given(
+    task: Task,
+    given: Given,
+    observable: Callable[[Any], Expr],
+    guess: Mapping[Symbol, Any] | None = None,
+    *,
+    effort: Effort = "full",
+) -> Solution:
+    """Solve the closed equations at values that have been read, by one attempt after another.
+
+    Raises
+    ------
+    Infeasible
+        If an attempt ended with a proof that there is no solution.
+    SeveralSolutions
+        If there are several, and the problem is not declared convex.
+    NotConverged
+        If all attempts were lost.
+    """
+    search = Search(task, given, observable, guess, effort=effort)
+    for attempt in ATTEMPTS:
+        outcome = _tried(attempt, search) if attempt.applies(search) else Lost()
+        if isinstance(outcome, Found):
+            return outcome.solution
+        if isinstance(outcome, Ended):
+            raise infeasible(given, outcome)
+        search.lost.append(outcome)
+        if outcome.is_last:
+            break
+    missed = _not_found(search)
+    missed.best = given.outward(missed.best) if isinstance(missed.best, Mapping) else missed.best
+    raise missed
+
+
+def _tried(attempt: Attempt, search: Search) -> Found | Ended | Lost:
+    """What an attempt ends in, once a point that it hands over has been followed, and what a proof leaves open."""
+    try:
+        outcome = attempt.run(search)
+        if isinstance(outcome, Handover):
+            outcome = _from_point(search, outcome.point)
+        return _beyond(search, outcome) if isinstance(outcome, Ended) else outcome
+    except SeveralSolutions:
+        raise
+    except NotConverged as problem:  # averages that have no value, digits that are not reached
+        return Lost.of(problem)
+
+
+def _from_point(search: Search, point: Mapping[Symbol, Any]) -> Found | Lost:
+    """The root close to a point: of the map where it leads to the solution, else of what elimination leaves."""
+    if not search.is_mapped:
+        admitted = search.admitted([search.eliminated.of_left(point)], first=True)
+        return search.chosen(admitted) if admitted else Lost()
+    root = root_near(search.whole, search.given.environment("numpy"), point)
+    if root is not None:
+        return _finished(search, root)
+    whole = Eliminated.whole(search.task, search.given)
+    if complaint := inadmissible(whole, point, solved=True):
+        search.complaints.append(complaint)
+        return Lost()
+    return Found(finish(whole, whole.of_left(point), search.observable))
+
+
+def _finished(search: Search, root: Root) -> Found | Lost:
+    """The solution at a root of the map, if it is admissible."""
+    if complaint := inadmissible(Eliminated.whole(search.task, search.given), root.point, solved=True):
+        search.complaints.append(complaint)
+        return Lost()
+    return finished(search.task, search.given, root, search.observable)
+
+
+def _beyond(search: Search, ended: Ended) -> Found | Ended | Lost:
+    """Where a proof leaves the states at rest as the one way out: that limit, or the proof."""
+    if not ended.evidence.is_at_rest:
+        return ended
+    if isinstance(limit := at_rest(search), Found):
+        return limit
+    if not search.task.convex:
+        return ended
+    said = f"{_no_solution(search.given, ended)} The limit was not found."
+    return Lost(said, hint="simulate(...) of the same values", is_last=True)
+
+
+# -- what is said where there is no solution --------------------------------------------------------------
+
+
+def _edge(given: Given) -> str:
+    """What to try where a parameter that is positive in the theory is zero."""
+    zero = [s for s, v in given.exact.items() if v == 0 and s.is_positive]
+    return f"{zero[0]} = '1e-6': the equations are singular at 0, its edge" if zero else ""
+
+
+def _no_solution(given: Given, ended: Ended) -> str:
+    reasons = "; ".join(dict.fromkeys(ended.complaints))
+    return f"There is no solution at {where(given)}" + (f": {reasons}." if reasons else ".") + f" {ended.evidence}"
+
+
+def infeasible(given: Given, ended: Ended) -> Infeasible:
+    """The error that says that there is no solution, with what proves it."""
+    evidence = ended.evidence
+    way = f"a {evidence.way} alpha" if evidence.way else "other values of the parameters"
+    if evidence.way and isinstance(evidence, saddle_attempt.Proof):
+        way += " (error.evidence.load is that at which solutions end)"
+    supported = "values at which the problem has a unique solution"
+    return Infeasible(_no_solution(given, ended), supported, _edge(given) or way, evidence)
+
+
+def _not_found(search: Search) -> NotConverged:
+    """What the attempts that were lost say together."""
+    told = [one for one in search.lost if one.has_root] or [one for one in search.lost if one.reason]
+    if told:
+        return told[0].error if told[0].has_root else told[-1].error
+    system, given = search.eliminated, search.given
+    best: dict[Symbol, float] = {}
+    gap = float("nan")
+    if search.effort == "full" and system.left and len(system.core) == len(system.left):
+        point, gap = nearest_miss(system.residual(), system.unknowns)
+        best = system.complete(point)
+    elif not system.left:
+        best = system.complete([])
+    reasons = "; ".join(dict.fromkeys(search.complaints))
+    return NotConverged(
+        f"No solution was found at {where(given)}"
+        + (f" that is admissible: {reasons}." if reasons else ".")
+        + (f" {search.seen}" if search.seen is not None else "")
+        + " That there is none is not proved."
+        + (f" The closest point, in .best, misses by a share of {gap:.2g}." if gap > 0 else ""),
+        best,
+        gap,
+        _edge(given) or "guess=, the values of a solution nearby; other values of the parameters",
+    )

@@ -1,0 +1,122 @@
+"""Which of the roots is the solution: the first, the stable one, or one that the user has to choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sympy import Expr
+
+from symcavity.errors import JumpingLaw, NotConverged, SeveralSolutions, UnstableSolution, UnsupportedLaw
+from symcavity.evaluate.given.values import Given, Task
+from symcavity.evaluate.solutions.solution import Solution
+from symcavity.evaluate.solving.admissible import sift
+from symcavity.evaluate.solving.eliminated import Eliminated, roots_of
+from symcavity.evaluate.solving.finish import finish, warn, where
+from symcavity.evaluate.solving.outcomes import Found
+from symcavity.evaluate.solving.roots import STARTS
+from symcavity.evaluate.tolerances import tolerances
+
+SMALL = (1e-8, 1e-14)  # moments of states that are nearly at rest
+ROUNDS, SETTLED = 100, 1e-10  # of responses there
+
+
+def chosen(system: Eliminated, admitted: Sequence[np.ndarray], observable: Callable[[Any], Expr]) -> Found:
+    """The solution among admissible roots: of a convex problem the first, of a linear system the stable one.
+
+    Raises
+    ------
+    SeveralSolutions
+        If there are several.
+    """
+    task = system.task
+    if task.convex:
+        return Found(finish(system, admitted[0], observable))
+    solved, gains = _with_gains(system, admitted, observable)
+    if task.linear and _is_unstable(gains[0]):  # linear states are unique, and their root is the stable one
+        admitted = sift(system, roots_of(system, None, STARTS, every=True))[0] or admitted
+        solved, gains = _with_gains(system, admitted, observable)
+        stable = [solution for solution, gain in zip(solved, gains, strict=True) if not _is_unstable(gain)]
+        if len(stable) == 1:
+            return Found(stable[0])
+    if jumps := sorted(task.jumping, key=str):
+        warn(
+            f"The law of {', '.join(map(str, jumps))} jumps with fields that come back: however small a change of them "
+            f"is, it turns some states around. At {where(system.given)} the equations are about fixed points "
+            "whose fields are Gaussian; they do not say that such a fixed point is the only one, nor that it is stable "
+            "or reached.",
+            JumpingLaw,
+        )
+    if len(solved) > 1:
+        raise _several(system, admitted, gains)
+    if _is_unstable(gain := gains[0]):
+        warn(
+            f"The solution at {where(system.given)} is unstable: solution.stability = {gain:.6g} is above one, and the "
+            "states of the system do not settle in it.",
+            UnstableSolution,
+        )
+    return Found(solved[0])
+
+
+def _with_gains(
+    system: Eliminated, roots: Sequence[np.ndarray], observable: Callable[[Any], Expr]
+) -> tuple[list[Solution], list[float | None]]:
+    """The solutions at some roots, and their stabilities."""
+    solved = [finish(system, root, observable) for root in roots]
+    return solved, [_gain(solution) for solution in solved]
+
+
+def _gain(solution: Solution) -> float | None:
+    """The stability of a solution, where it is known."""
+    try:
+        return float(solution.stability)
+    except (UnsupportedLaw, NotConverged):
+        return None
+
+
+def _is_unstable(gain: float | None) -> bool:
+    return gain is not None and gain > 1 + tolerances().marginal
+
+
+def can_rest(task: Task, given: Given) -> bool:
+    """Whether states that all vanish solve the equations: what is small is sent to what is small."""
+    closed, env = task.closed_map(given)[0], given.environment("numpy")
+    grids, ends = closed.values.grids(), []
+    moving = np.array([s in task.responses for s in closed.unknowns])
+    answers = [k for k, s in enumerate(closed.mapped) if s in task.responses]
+    for small in SMALL:
+        x, sent = np.where(moving, closed.start(), small * closed.signs), []
+        for _ in range(ROUNDS):
+            found = closed.call(closed.values, x, env, grids)
+            if found is None or not np.all(np.isfinite(sent := found[0])):
+                return False
+            before, x = x, x.copy()
+            x[moving] = [sent[k] for k in answers]
+            if np.allclose(x, before, rtol=SETTLED, atol=0):
+                break
+        ends.append(max(abs(float(v)) for k, v in enumerate(sent) if k not in answers))
+    return ends[-1] <= np.sqrt(SMALL[-1] / SMALL[0]) * ends[0]
+
+
+def _several(system: Eliminated, roots: Sequence[np.ndarray], gains: Sequence[float | None]) -> SeveralSolutions:
+    units = system.task.units
+    pairs = [(system.given.outward(system.complete(root)), gain) for root, gain in zip(roots, gains, strict=True)]
+    pairs.sort(key=lambda pair: [pair[0][s] for s in system.order])
+    hats = {s for unit in units.values() for s in unit.free_symbols if s.name.endswith("_hat")}
+    known = system.given.as_declared.exact
+    found = [p | {g: float(unit.xreplace({**known, **p})) for g, unit in units.items()} for p, _ in pairs]
+    shown = [*(s for s in system.order if s not in hats), *units]
+    lines = [
+        "; ".join(f"{s} = {point[s]:.6g}" for s in shown)
+        + ("" if gain is None else f"; stability {gain:.4g}" + (" (unstable)" if _is_unstable(gain) else ""))
+        for point, (_, gain) in zip(found, pairs, strict=True)
+    ]
+    at_rest = can_rest(system.task, system.given)
+    if at_rest:
+        lines.append(f"{', '.join(map(str, shown))} = 0: states that are all at rest")
+    return SeveralSolutions(
+        f"The equations have {len(lines)} admissible solutions at {where(system.given)}:\n  " + "\n  ".join(lines),
+        tuple(found),
+        "guess=error.solutions[k] for one of them; simulate the system to see which are reached",
+    )

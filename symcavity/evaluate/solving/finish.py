@@ -1,0 +1,154 @@
+"""A root in double becomes a solution: to the digits that are asked for, and a limit where states vanish."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sympy import Expr, Symbol
+
+from symcavity.algebra.precision import mp
+from symcavity.errors import NotConverged, RoughSolution
+from symcavity.evaluate.averages.quenched import MANY_SITES
+from symcavity.evaluate.closed_map import Root
+from symcavity.evaluate.given.values import Given, Task
+from symcavity.evaluate.solutions.solution import GUARD, SHOWN, Solution
+from symcavity.evaluate.solving.eliminated import Eliminated, exactly
+from symcavity.evaluate.solving.exact_root import exact_root
+from symcavity.evaluate.solving.iterate import root_near
+from symcavity.evaluate.solving.outcomes import Found, Lost
+from symcavity.evaluate.solving.rest import at_rest
+from symcavity.evaluate.solving.resting import RestingSolution
+from symcavity.evaluate.tolerances import tolerances
+from symcavity.model.kinds import N, P
+
+PACKAGE = str(Path(__file__).parents[1])
+MOST_AT_REST = 15  # digits of a limit with integrals
+MISSED, RUNAWAY = 1e-2, 40  # a residual that is none; powers of ten that no unknown has
+FINE = 1e-10  # so short a last step leaves ten digits
+UNSEEN = mp.mpf(10) ** -2000  # below this no digits of other unknowns tell a difference from zero
+
+
+def where(given: Given) -> str:
+    """The values that were given, in a line."""
+    shown = {k: v for k, v in given.as_declared.exact.items() if k not in (N, P)}
+    return ", ".join(f"{k} = {v}" for k, v in shown.items()) or "these values"
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn whoever called the package, from however deep inside."""
+    frames = [frame.filename for frame in inspect.stack(0)]
+    inside = [k for k, name in enumerate(frames) if name.startswith(PACKAGE)]
+    warnings.warn(message, category, stacklevel=inside[-1] + 2)
+
+
+def limit_at_rest(task: Task, given: Given, observable: Callable[[Any], Expr]) -> Solution | None:
+    """The limit in which states vanish, as the minimum of a convex problem may; None if there is none."""
+    rest = None if given.solve_for else at_rest(task, given)  # a parameter that is looked for has no limit
+    if rest is not None and given.dps > MOST_AT_REST and rest.gap > mp.mpf(10) ** -given.dps:
+        raise NotConverged(
+            f"At {where(given)} {rest}. It is known to {MOST_AT_REST} digits only.",
+            rest.limits,
+            hint=f"dps={MOST_AT_REST}",
+        )
+    return None if rest is None else RestingSolution(task, given, rest, observable)
+
+
+def finished(task: Task, given: Given, root: Root, observable: Callable[[Any], Expr]) -> Found | Lost:
+    """The solution at a root of the closed map: in double where that serves, else to the digits asked for."""
+    if given.is_quick(task) and root.error < tolerances().rough:
+        quick = Solution(task, given, {s: mp.mpf(v) for s, v in root.point.items()}, observable)
+        rough = root.error > FINE and quick.digits < SHOWN
+        if not rough and not _has_cancelled(quick, task, given):
+            return Found(quick)
+        if rough and (given.double or not task.closed_map(given)[0].lost(root.point, given.environment("numpy"))):
+            known = f"about {quick.digits} digit{'s' if quick.digits > 1 else ''}"
+            warn(f"The solution at {where(given)} is known to {known}.", RoughSolution)
+            return Found(quick)
+    try:
+        return Found(_polished(task, given, root, observable))
+    except NotConverged as unpolished:
+        limit = limit_at_rest(task, given, observable)
+        return Lost.of(unpolished, has_root=True) if limit is None else Found(limit)
+
+
+def _polished(task: Task, given: Given, root: Root, observable: Callable[[Any], Expr]) -> Solution:
+    """The solution to the digits that are asked for, by Newton steps with the Jacobian of its root in double.
+
+    Raises
+    ------
+    NotConverged
+        If the steps do not shrink to the precision.
+    """
+    closed, exact = task.closed_map(given)
+    guard = GUARD + closed.lost(root.point, given.environment("numpy"))
+
+    def refine(guard: int) -> dict[Symbol, Any]:
+        with mp.workdps(given.dps + guard + GUARD):
+            found = exact_root(closed, exact, given.environment("mpmath"), root, given.dps + guard)
+            return {s: mp.convert(v) for s, v in found.items()}
+
+    return Solution(task, given, refine(guard), observable, refine, guard)
+
+
+def _has_cancelled(quick: Solution, task: Task, given: Given) -> bool:
+    """Whether closed forms over continuous laws lose in double what the equations are about: more digits keep it."""
+    if given.double or task.is_numerical or given.sites > MANY_SITES or quick.is_limit:
+        return False
+    return bool(quick.residual > tolerances().rough)
+
+
+def finish(system: Eliminated, root: np.ndarray, observable: Callable[[Any], Expr]) -> Solution:
+    """The solution at a root of what elimination leaves.
+
+    Raises
+    ------
+    NotConverged
+        If it has too few digits, or none.
+    """
+    task, given = system.task, system.given
+    if given.is_quick(task):
+        found = system.complete(root)
+        quick = Solution(task, given, {s: mp.mpf(found[s]) for s in system.order}, observable)
+        if not _has_cancelled(quick, task, given):
+            return quick
+    elif task.is_numerical and not (given.solve_for or task.is_projected):  # averages share their nodes there
+        closed, _ = task.closed_map(given)
+        if (double := root_near(closed, given.environment("numpy"), system.complete(root))) is not None:
+            with suppress(NotConverged):
+                return _polished(task, given, double, observable)
+    values, exact, guard = exactly(system, root)
+
+    def refine(more: int) -> dict[Symbol, Any]:
+        finer = system.refined(exact, more)
+        with mp.workdps(given.dps + more):
+            return dict(zip(system.order, system.complete_exactly(finer), strict=True))
+
+    solution = Solution(task, given, values, observable, refine, guard)
+    if any(_is_unseen(v) for v in values.values()) and solution.residual > tolerances().rough:
+        # a difference of other unknowns is as small, and no number of digits tells it from zero
+
+        def without(more: int) -> dict[Symbol, Any]:
+            return {s: v * 0 if _is_unseen(v) else v for s, v in refine(more).items()}
+
+        solution = Solution(task, given, without(guard), observable, without, guard)
+    far = [str(s) for s, v in values.items() if v and mp.isfinite(v) and abs(mp.log10(abs(v))) > RUNAWAY]
+    if far and not (solution.is_limit or solution.residual < MISSED):
+        raise NotConverged(
+            f"{', '.join(far)} may have no value at {where(given)}: the search went on for ever, to where "
+            f"the equations miss by a share of {mp.nstr(solution.residual, 2)}.",
+            solution.values,
+            float(solution.residual),
+            "values at which the problem has a minimum; simulate(...) of the same values",
+        )
+    return solution
+
+
+def _is_unseen(value: Any) -> bool:
+    """Whether a number is smaller than any digits of the others."""
+    return bool(0 < abs(value) < UNSEEN)

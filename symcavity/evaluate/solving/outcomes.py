@@ -1,0 +1,110 @@
+"""What an attempt at solving closed equations ends with: a solution, a proof, a point to begin at, or a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sympy import Symbol
+
+from symcavity.errors import NotConverged
+from symcavity.evaluate.solutions.solution import Solution
+from symcavity.evaluate.solving.evidence import BranchEnd
+
+
+class Evidence(Protocol):
+    """A proof that there is no solution; its text says in one sentence what proves it.
+
+    Attributes
+    ----------
+    way : str
+        Where the load has to go: ``'smaller'``, ``'larger'``, or empty where another load does not help.
+    is_at_rest : bool
+        Whether it leaves one way out, the limit in which states vanish.
+    """
+
+    @property
+    def way(self) -> str: ...  # noqa: D102
+
+    @property
+    def is_at_rest(self) -> bool: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class Found:
+    """The solution."""
+
+    solution: Solution
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A proof that there is no solution: it becomes ``Infeasible``.
+
+    Attributes
+    ----------
+    evidence : Evidence
+    complaints : tuple of str
+        What is wrong with roots that were found, and are not solutions.
+    """
+
+    evidence: Evidence
+    complaints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Handover:
+    """A point that is close to the solution: where later attempts begin.
+
+    Attributes
+    ----------
+    point : dict
+        Every unknown.
+    """
+
+    point: Mapping[Symbol, Any]
+
+
+@dataclass(frozen=True)
+class Lost:
+    """No solution was found, and that there is none is not proved: it becomes ``NotConverged``, if it is the last word.
+
+    Attributes
+    ----------
+    reason : str
+        What was seen, in sentences.
+    best : object
+        The best point, so that nothing which was computed is lost.
+    residual : float
+        Its residual.
+    hint : str
+        What to try.
+    has_root : bool
+        Whether there is a root, and only its digits are missing.
+    is_last : bool
+        Whether nothing else is worth trying.
+    seen : BranchEnd, optional
+        What points to there being no solution, without proving it.
+    """
+
+    reason: str = ""
+    best: Any = None
+    residual: float = float("nan")
+    hint: str = ""
+    has_root: bool = False
+    is_last: bool = False
+    seen: BranchEnd | None = None
+
+    @classmethod
+    def of(cls, problem: NotConverged, *, has_root: bool = False) -> Lost:
+        """What an error says."""
+        return cls(problem.found, problem.best, problem.residual, problem.hint, has_root=has_root)
+
+    @property
+    def error(self) -> NotConverged:
+        """The error that says the same."""
+        return NotConverged(self.reason, self.best, self.residual, self.hint)
+
+
+Outcome = Found | Ended | Handover | Lost

@@ -1,0 +1,154 @@
+"""Solutions at rest: some unknowns are zero, and observables are limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from sympy import Basic, Expr, Symbol
+
+from symcavity.algebra.precision import given_out, mp
+from symcavity.errors import FlatMinimum
+from symcavity.evaluate.averages.twice import limited
+from symcavity.evaluate.given.values import Given, Task
+from symcavity.evaluate.solutions.solution import Solution
+from symcavity.evaluate.solving.rest import Rest
+from symcavity.evaluate.solving.rest_map import DEEPER, LOOSE, NOISE, PREC
+
+GOES = 1e-2  # by what an observable shows that it goes with what vanishes
+
+
+class RestingSolution(Solution):
+    """A minimum at rest: some unknowns are zero, and observables are limits.
+
+    Attributes
+    ----------
+    at_rest : tuple of Symbol
+        The unknowns that vanish.
+    loose : tuple of Symbol
+        What the minimum does not fix: global variables, and overlaps of dual variables.
+    """
+
+    def __init__(self, task: Task, given: Given, rest: Rest, observable: Callable[[Any], Expr]) -> None:
+        super().__init__(task, given, {s: mp.convert(v) for s, v in rest.limits.items()}, observable)
+        self._rest = rest
+        self.at_rest = rest.vanishing
+        self._multipliers = _open_multipliers(task, rest)
+        free = tuple(g for g, e in task.units.items() if e.free_symbols & {*rest.loose})
+        self.loose = (*free, *self._multipliers)
+
+    @property
+    def stability(self) -> Any:
+        """The factor by which the moments that vanish shrink in one round: there they are the spread themselves.
+
+        Where no moment vanishes, it is the limit of what it is elsewhere.
+        """
+        own = {e.lhs for e in self._task.equations} - {*self._task.responses}
+        moments = [step for s, step in self._rest.drift.items() if step < 0 and s in own]
+        if not moments:
+            return super().stability
+        with mp.workdps(self.dps):
+            return given_out(mp.exp(max(moments) * (2 if self._task.gains().there_and_back else 1)))
+
+    @property
+    def is_limit(self) -> bool:
+        """It is one."""
+        return True
+
+    def number(self, key: Any) -> Any:
+        """The value of an observable; one of a global or dual variable that the minimum does not fix is refused."""
+        if (key if isinstance(key, Basic) else self._expression(key)).has(*self.loose):
+            raise self._not_fixed()
+        if self._multipliers and self.expression(key) in self._multipliers:
+            raise self._not_fixed()
+        return super().number(key)
+
+    def _not_fixed(self) -> FlatMinimum:
+        if len(self.loose) == len(self._multipliers):
+            return FlatMinimum(
+                f"The minimum does not determine its dual variables, nor {', '.join(map(str, self.loose))}: "
+                "their response is infinite, an infinitesimal change of the fields moves them, and what was asked for "
+                "differs from one choice of them to another.",
+                len(self.loose),
+                "what is the same for all of them, such as the weights and the objective; a loss with curvature",
+            )
+        return FlatMinimum(
+            "The minimum is not unique, and what was asked for differs from one minimum to another.",
+            len(self.loose),
+            "a penalty that fixes it; what is the same for all minima, such as the weights",
+        )
+
+    def _evaluate(self, expr: Expr) -> Any:
+        value = self._limit(expr, {}, {})
+        scaled = {s: LOOSE for pair in self._multipliers.items() for s in pair}
+        for ways, scales in ((self._rest.loose, {}), ({}, scaled)):
+            if any(expr.has(s) for s in (*ways, *scales)):
+                other = self._limit(expr, ways, scales)
+                if other != value and not abs(other - value) <= NOISE * abs(value):
+                    raise self._not_fixed()
+        return value
+
+    def _limit(self, expr: Expr, ways: Mapping[Symbol, float], scales: Mapping[Symbol, float]) -> Any:
+        """The limit of an expression, with some unknowns moved in their coordinates, and others in logarithms."""
+        with mp.workprec(self._prec()):
+            points = [self._rest.deeper(factor) for factor in (1.0, DEEPER)]
+            moved = [{**p, **{s: mp.sinh(mp.asinh(p[s]) + way) for s, way in ways.items()}} for p in points]
+            moved = [{**p, **{s: p[s] * mp.exp(way) for s, way in scales.items()}} for p in moved]
+        near, nearer = (self._near(expr, point) for point in moved)
+        if abs(nearer) < GOES * abs(near):
+            return mp.zero
+        if abs(nearer) * GOES > abs(near):
+            return mp.sign(nearer) * mp.inf
+        with mp.workdps(self.dps):
+            return +nearer
+
+    def _near(self, expr: Expr, point: dict[Symbol, Any]) -> Any:
+        """The value close to the limit."""
+        if self._task.is_projected or self._given.is_ruled(self._task):
+            with np.errstate(all="ignore"):
+                env = {**self._given.environment("numpy"), **{s: float(v) for s, v in point.items()}}
+                return mp.mpf(float(self._task.compiled(expr, "numpy")(env)))
+        value, other = (self._exactly(expr, point, prec) for prec in (PREC + 4 * self.dps, self._prec()))
+        if value and abs(value - other) <= abs(value) * mp.mpf(10) ** -self.dps:
+            return value
+        return other  # terms cancel, up to what is as small as the unknowns are
+
+    def _prec(self) -> int:
+        """Bits for terms that cancel up to what is as small as the unknowns are."""
+        return PREC + 4 * self.dps + int(4 * max(abs(mp.log(abs(v), 2)) for v in self._rest.point.values() if v))
+
+    def _exactly(self, expr: Expr, point: dict[Symbol, Any], prec: int) -> Any:
+        with mp.workprec(prec):
+            env = {**self._given.environment("mpmath"), **{s: mp.mpf(v) for s, v in point.items()}}
+            return limited(self._task.compiled(expr, "mpmath"), env)
+
+    def _measure(self) -> Any:
+        return mp.mpf(self._rest.gap)
+
+    def __str__(self) -> str:
+        lines = [super().__str__(), f"  at rest            : {', '.join(map(str, self.at_rest))}"]
+        if self.loose:
+            what = "its dual variables are" if len(self.loose) == len(self._multipliers) else "the minimum is"
+            lines.append(f"  not fixed          : {', '.join(map(str, self.loose))}, for {what} not unique")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def _open_multipliers(task: Task, rest: Rest) -> dict[Symbol, Symbol]:
+    """The overlaps of dual variables that the minimum leaves open, each with the variance of their field.
+
+    Where the mean response of multipliers is infinite, an infinitesimal change of their fields moves them by a
+    finite amount: several sets of them belong to one minimum, as dual certificates of an exact recovery do.  What the
+    limit has for their overlap is that of the last states before it.
+    """
+    saddle = task.saddle() if task.convex else None
+    if saddle is None:
+        return {}
+    found = {}
+    for g in saddle.groups:
+        overlap = g.back_size.symbol
+        if rest.drift.get(g.back_answer.symbol, 0) > 0 and overlap not in rest.drift:
+            found[overlap] = g.size.symbol
+    return found

@@ -1,0 +1,400 @@
+"""A convex problem in the coordinates of its saddle: a point to hand over, or a proof that there is no solution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sympy import Abs, Eq, Expr, Float, Integer, Max, Min, Piecewise, S, Symbol, sympify
+
+from symcavity.algebra.precision import mp
+from symcavity.algebra.text import plain
+from symcavity.evaluate.given.values import Given, Task
+from symcavity.evaluate.solving.outcomes import Ended, Handover, Lost, Outcome
+from symcavity.evaluate.solving.saddle import Ending, root
+from symcavity.evaluate.solving.saddle_map import GroupPlaces, SaddleMap
+from symcavity.evaluate.tolerances import tolerances
+from symcavity.model.kinds import DATUM, N, P, alpha
+from symcavity.model.quantities import Global, SiteQuantity
+
+START = 1.0  # of the coordinates that range from zero on
+POLISHED, SMALL = 12, 1e-3  # Newton steps, the last of which is short; what is compared with one
+FAR, IN_DIGITS = 300, 30  # a field at which the slope of a term shows its sign, and digits to see it
+DOUBLED = 40  # how many times a load is doubled, or halved, to find one with a solution
+SOMEWHERE = Integer(1) / 3  # a value of what stands beside a field
+SAMPLED = tuple(Integer(k) / 2 for k in (-4, -2, -1, 0, 1, 2, 4))  # states at which costs are compared
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What proves that there is no solution.
+
+    Attributes
+    ----------
+    way : str
+        Where the load has to go: ``'smaller'``, ``'larger'``, or empty where another load does not help.
+    wanted : float
+        The load.
+    values : dict
+        The order parameters and global variables where the steps ended.
+    """
+
+    way: str
+    wanted: float
+    values: dict[Symbol, float]
+    solvable: Callable[[float], bool] = field(compare=False, repr=False)
+    is_at_rest = False
+    still = False
+    vanishing: tuple[Symbol, ...] = ()
+
+    @cached_property
+    def load(self) -> float:
+        """The load at which solutions end, found by halving; not a number where none was found."""
+        if not self.way or not np.isfinite(self.wanted):
+            return float("nan")
+        factor = 0.5 if self.way == "smaller" else 2.0
+        there, here = self.wanted * factor, self.wanted
+        for _ in range(DOUBLED):
+            if self.solvable(there):
+                break
+            there, here = there * factor, there
+        else:
+            return float("nan")
+        while abs(there - here) > tolerances().beside * there:
+            middle = (there + here) / 2
+            there, here = (middle, here) if self.solvable(middle) else (there, middle)
+        return there
+
+
+@dataclass(frozen=True)
+class Contradiction(Proof):
+    """Constraints that contradict each other: multipliers with which they add up to what is false.
+
+    Attributes
+    ----------
+    missed : tuple of (str, float)
+        Each condition with a multiplier, and by how much it is missed at best, per feature: these numbers are the
+        multipliers, too.
+    """
+
+    missed: tuple[tuple[str, float], ...] = ()
+    diverging: tuple[Symbol, ...] = ()
+
+    def __str__(self) -> str:
+        names = [name for name, _ in self.missed]
+        sizes = ", ".join(f"{abs(size):.3g}" for _, size in self.missed)
+        if len(names) == 1:
+            return (
+                f"{names[0][0].upper()}{names[0][1:]} cannot be met together with what holds at each site: at best "
+                f"{sizes} are missing, per feature."
+            )
+        return (
+            f"{names[0][0].upper()}{names[0][1:]} and {' and '.join(names[1:])} contradict each other: at best {sizes} "
+            "are missing, per feature, and with these numbers as multipliers they add up to what is false."
+        )
+
+
+@dataclass(frozen=True)
+class Descent(Proof):
+    """A direction along which the objective falls for ever.
+
+    Attributes
+    ----------
+    diverging : tuple of Symbol
+        The order parameters and global variables that grow along it.
+    rate : float
+        By how much it falls, per feature, along a direction of length one.
+    """
+
+    diverging: tuple[Symbol, ...] = ()
+    rate: float = 0.0
+
+    def __str__(self) -> str:
+        names = " and ".join(map(str, self.diverging))
+        return f"The objective falls for ever, by {self.rate:.3g} per feature and unit of length, as {names} grow."
+
+
+@dataclass(frozen=True)
+class Flat(Proof):
+    """A minimum that is flat: no force is left at it, and nothing fixes the states.
+
+    Attributes
+    ----------
+    fields : tuple of str
+        The sums whose hearers send nothing back.
+    diverging : tuple of Symbol
+        The order parameters that the minimum leaves open.
+    """
+
+    fields: tuple[str, ...] = ()
+    diverging: tuple[Symbol, ...] = ()
+
+    def __str__(self) -> str:
+        return (
+            f"The minimum is flat: the slopes of all terms of {' and '.join(self.fields)} vanish there, and nothing "
+            f"fixes the states, nor {' and '.join(map(str, self.diverging))}."
+        )
+
+
+@dataclass(frozen=True)
+class Unattained(Flat):
+    """An infimum that is not attained: the slopes of terms vanish at infinity only, and all forces with them."""
+
+    def __str__(self) -> str:
+        return (
+            f"There is no minimum: the slopes of all terms of {' and '.join(self.fields)} go to zero, and are zero "
+            f"nowhere. The objective falls towards its infimum as {' and '.join(map(str, self.diverging))} grow: "
+            "nothing fixes the states."
+        )
+
+
+def applies(task: Task, given: Given) -> bool:
+    """Whether the problem has these coordinates, and its own parameters are all given.
+
+    A parameter that names a result, as the margin names the norm, may be looked for: the problem is the same whatever
+    its value, and has a minimum or not.
+    """
+    if not task.convex:
+        return False
+    saddle = task.saddle()
+    return saddle is not None and not any(saddle.depends_on(s) for s in given.solve_for)
+
+
+def attempt(task: Task, given: Given) -> Outcome:
+    """Follow the proximal point steps; a point with all unknowns, or a proof, or what was seen."""
+    with np.errstate(all="ignore"):
+        return _Attempt(task, given).outcome()
+
+
+class _Attempt:
+    """One run of the steps, and what they mean."""
+
+    def __init__(self, task: Task, given: Given) -> None:
+        self.task, self.given = task, given
+        saddle = task.saddle()
+        assert saddle is not None  # noqa: S101 - it applies
+        self.saddle = saddle
+        self.map = SaddleMap(saddle, task, given)
+
+    @cached_property
+    def end(self) -> Ending:
+        """Where the steps lead."""
+        start = np.where(self.map.low, START, 0.0)
+        return root(self.map, start, self.map.low, self.map.refine)
+
+    @property
+    def at_zero(self) -> np.ndarray:
+        """The coordinates that are zero at the root: there their slope is larger than they are."""
+        return self.map.low & (self.end.point < self.end.value)
+
+    def outcome(self) -> Outcome:
+        """What the end means."""
+        if self.end.kind == "gone":
+            return self._proof()
+        if self.end.kind == "lost":
+            return Lost("The proximal point steps of the saddle could not be carried out.")
+        zero, groups = self.at_zero, self.map.groups
+        idle = [g for g in groups if zero[g.beta] and zero[g.kappa]]
+        free = [g for g in idle if not zero[[g.r, g.tau, g.s]].any() and not self._are_enough(g)]
+        if flat := [g for g in free if self._leaves_open(g)]:
+            return Ended(self._flat(flat))
+        if free:
+            return Lost("No force is left at the minimum, and the costs of the sites alone fix their states.")
+        if any(zero[[g.r, g.tau, g.s, g.beta, g.kappa]].any() for g in groups):
+            return Lost("The minimum is at the boundary: some variance or response vanishes.")
+        if not self._is_root():
+            return Lost("The proximal point steps of the saddle became short, and Newton's method found no root there.")
+        return Handover(self._unknowns())
+
+    def _is_root(self) -> bool:
+        """Whether Newton's method without a barrier settles: towards an infimum that is not attained it goes on."""
+        open_ = ~self.at_zero
+        z = np.where(open_, self.end.point, 0.0)
+        for _ in range(POLISHED):
+            found = self.map(z)
+            if found is None:
+                return False
+            step = np.linalg.lstsq(found[1][np.ix_(open_, open_)], -found[0][open_], rcond=None)[0]
+            z[open_] += step
+            if not np.all(z[open_ & self.map.low] > 0):
+                return False
+            if np.max(np.abs(step) / np.maximum(np.abs(z[open_]), SMALL), initial=0.0) < tolerances().short:
+                return True
+        return False
+
+    def _unknowns(self) -> dict[Symbol, float]:
+        """All unknowns of the closed equations at the end: global variables in units of their fields."""
+        point = self.map.point(np.where(self.at_zero, 0.0, self.end.point))
+        env = {**self.given.environment("numpy"), **point}
+        out = {s: point[s] for s in self.map.symbols}
+        for g, value in self.task.units.items():
+            (hat,) = value.free_symbols & {*self.task.unknowns} - {*self.map.symbols}
+            out[hat] = point[g] / float(self.task.compiled(value / hat, "numpy")(env))
+        return out
+
+    # -- proofs --------------------------------------------------------------------------------------
+
+    def _given(self) -> dict[str, Any]:
+        """What every proof holds."""
+        load = float(self.given.exact[alpha]) if alpha in self.given.exact else float("nan")
+        return {"wanted": load, "values": self.map.point(self.end.point), "solvable": self._solvable}
+
+    def _at(self, load: float) -> Given:
+        """The values, with another load."""
+        exact = {**self.given.exact, alpha: load}
+        if P in exact:
+            exact[P] = load * float(exact[N])
+        return replace(self.given, exact=exact)
+
+    def _solvable(self, load: float) -> bool:
+        """Whether there is a solution at another load."""
+        return isinstance(attempt(self.task, self._at(load)), Handover)
+
+    def _proof(self) -> Outcome:
+        if not self.end.is_steady(tolerances().steady):
+            return Lost("The proximal point steps went on for ever, and no direction became clear.")
+        v, size = self.end.displacement, self._displaced
+        if self._descends:
+            return Ended(self._descent(size))
+        found = self._contradiction(v, size)
+        # just before solutions end they are so large that steps towards them look like steps that go on for ever;
+        # what contradicts itself with some data left out does so with them
+        less = self._at(found.wanted * (1 - tolerances().beside))
+        if found.way == "smaller" and not _Attempt(self.task, less).contradicts:
+            return Lost(
+                f"The load alpha = {found.wanted:.10g} is so close to that at which solutions end that it is open "
+                "whether there is one."
+            )
+        return Ended(found)
+
+    @property
+    def _displaced(self) -> np.ndarray:
+        """The components of the displacement that do not belong to what stays finite."""
+        size = np.abs(self.end.displacement)
+        return size * (size > tolerances().negligible * np.max(size))
+
+    @property
+    def _descends(self) -> bool:
+        """Whether the steps that go on for ever move states most, and multipliers less."""
+        size, primal = self._displaced, self.map.primal
+        return bool(np.max(size[primal], initial=0.0) > np.max(size[~primal], initial=0.0))
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the steps go on for ever, and move multipliers."""
+        return self.end.kind == "gone" and self.end.is_steady(tolerances().steady) and not self._descends
+
+    def _contradiction(self, v: np.ndarray, size: np.ndarray) -> Contradiction:
+        missed, grow, way = [], [], ""
+        record = self.saddle.record
+        for g in self.map.groups:
+            if (own := float(np.hypot(v[g.beta], v[g.kappa]))) and size[[g.beta, g.kappa]].any():
+                hearer = g.group.field.hearer
+                told = [c.declared for c in record.problem.constraints if c.expr.has(*self._marks(g))]
+                text = ", ".join(dict.fromkeys(map(_told, told))) or plain(g.group.field.as_sum)
+                missed.append((f"the constraints of the {hearer.sites}, {text},", own))
+                grow += [s.symbol for s in (g.group.back_size, g.group.back_answer)]
+                way = "smaller" if hearer == DATUM else way
+        declared = {nu: condition.declared for nu, condition in record.conditions}
+        for place, number in zip(self.map.places, self.saddle.shared, strict=True):
+            if number.is_multiplier and size[place]:
+                missed.append((f"the condition {_told(declared[number.variable])}", float(v[place])))
+                grow.append(number.variable)
+        return Contradiction(way=way, missed=tuple(missed), diverging=tuple(grow), **self._given())
+
+    def _marks(self, g: GroupPlaces) -> set[Symbol]:
+        """The placeholder of a field in the declaration."""
+        fields = self.saddle.record.fields
+        return {f.symbol for f in fields if f.as_sum == g.group.field.as_sum}
+
+    def _descent(self, size: np.ndarray) -> Descent:
+        grow: list[Symbol] = []
+        for g in self.map.groups:
+            grow += [g.group.size.symbol] if size[[g.r, g.s]].any() else []
+            grow += [g.group.answer.symbol] if size[g.tau] else []
+            grow += [m.symbol for m, place in zip(g.group.overlaps, g.c, strict=True) if size[place]]
+        shared = zip(self.map.places, self.saddle.shared, strict=True)
+        grow += [number.variable for place, number in shared if size[place] and not number.is_multiplier]
+        rate = float(np.linalg.norm(size))
+        return Descent(way="larger", diverging=tuple(grow), rate=rate, **self._given())
+
+    def _flat(self, idle: list[GroupPlaces]) -> Flat:
+        fields = tuple(plain(g.group.field.as_sum) for g in idle)
+        open_ = tuple(s.symbol for g in idle for s in (g.group.size, g.group.answer))
+        form = Unattained if any(self._falls_for_ever(g) for g in idle) else Flat
+        grown = self._growing()
+        way = "" if grown and form is Unattained else "larger"  # at any load a bias alone may lead there
+        return form(way=way, fields=fields, diverging=(*open_, *grown), **self._given())
+
+    def _growing(self) -> tuple[Symbol, ...]:
+        """The global variables that the last step still moved."""
+        moved = np.abs(self.end.last_step) > tolerances().growing * np.maximum(1.0, np.abs(self.end.point))
+        shared = zip(self.map.places, self.saddle.shared, strict=True)
+        return tuple(number.variable for place, number in shared if moved[place] and not number.is_multiplier)
+
+    def _leaves_open(self, g: GroupPlaces) -> bool:
+        """Whether the costs of the sites that no force reaches have more than one minimum, or there are none."""
+        cost = self.saddle.record.problem.objective.get(g.group.field.sender, S.Zero)
+        cost = cost.xreplace({s: sympify(v) for s, v in self.given.exact.items()})
+        states = sorted(cost.atoms(SiteQuantity), key=str)
+        if len(states) != 1:
+            return not states
+        (state,) = states
+        return _has_several_minima(cost, state)
+
+    def _are_enough(self, g: GroupPlaces) -> bool:
+        """Whether as many sites hear a field as send it, and each is at rest at one value of the field alone.
+
+        They fix the states by themselves, however weak they become: ``(h - t)**4`` has no slope and no curvature at its
+        minimum, and no other minimum.
+        """
+        f = g.group.field
+        env = self.given.environment("numpy")
+        known = {r: Float(env[r]) for k in (f.hearer, f.sender) for r in k.ratio.free_symbols}
+        if f.hearer.ratio.xreplace(known) < f.sender.ratio.xreplace(known) or self._falls_for_ever(g):
+            return False
+        (mark,) = self._marks(g)
+        body = self.saddle.record.problem.objective.get(f.hearer, S.Zero)
+        if not body.has(mark) or any(c.expr.has(mark) for c in self.saddle.record.problem.constraints):
+            return False  # constraints leave a range
+        body = body.xreplace({s: sympify(v) for s, v in self.given.exact.items()})
+        others = {q: SOMEWHERE for q in body.free_symbols | body.atoms(SiteQuantity, Global) if q != mark}
+        return not _has_several_minima(body.xreplace(others), mark)
+
+    def _falls_for_ever(self, g: GroupPlaces) -> bool:
+        """Whether the terms that hear a field have a slope of one sign at every value of it: it is zero nowhere.
+
+        A convex function has a slope that grows: the same sign at both ends is its sign everywhere.
+        """
+        (mark,) = self._marks(g)
+        body = self.saddle.record.problem.objective.get(g.group.field.hearer, S.Zero)
+        if body.has(Abs, Max, Min, Piecewise) or any(c.expr.has(mark) for c in self.saddle.record.problem.constraints):
+            return False  # which are constant, or kinked, somewhere
+        slope = body.diff(mark)
+        slope = slope.xreplace({s: sympify(v) for s, v in self.given.exact.items()})
+        slope = slope.xreplace(dict.fromkeys(slope.atoms(Global), S.Zero))
+        labels = sorted(slope.atoms(SiteQuantity), key=str)
+        if slope.free_symbols - {mark} - {s for q in labels for s in q.free_symbols}:
+            return False
+        drawn = [q for q in labels if q.few]  # of each label one value will do, for many sites have it
+        known = [q for q in labels if not q.few]
+        columns, _ = self.given.laws[g.group.field.hearer].table([q.family for q in known]) if known else ((), None)
+        rule = {q: q.few[0] for q in drawn} | {q: Float(column[0]) for q, column in zip(known, columns, strict=True)}
+        here = slope.xreplace(rule)
+        with mp.workdps(IN_DIGITS):
+            ends = [mp.sign(mp.convert(here.xreplace({mark: Integer(end)}).evalf(IN_DIGITS))) for end in (-FAR, FAR)]
+        return bool(ends[0] == ends[1] != 0)
+
+
+def _told(relation: Any) -> str:
+    """A condition as it was declared."""
+    return plain(relation) if not isinstance(relation, Eq) else f"{plain(relation.lhs)} = {plain(relation.rhs)}"
+
+
+def _has_several_minima(cost: Expr, at: Expr) -> bool:
+    """Whether a convex cost of one quantity is smallest at several of the values at which costs are compared."""
+    values = [cost.xreplace({at: point}) for point in SAMPLED]
+    return bool(all(v.is_number for v in values)) and values.count(min(values)) > 1
