@@ -7,6 +7,7 @@ from sympy import Heaviside, S, Sum, Symbol
 from symcavity import Coupling, Feature, N, P, Problem, i, mu
 from symcavity.method import measure
 from symcavity.sites.thermal import averages, states, strategy
+from symcavity.witness.judge import judge
 
 beta, field, j = Symbol("beta", positive=True), Symbol("H", positive=True), Symbol("j", integer=True)
 s, x, J = Feature("s", values=(-1, 1)), Coupling("x"), Coupling("J", between=(i, i), reciprocity=1)
@@ -14,10 +15,13 @@ PAIRS = -Sum(s[i] * Sum(J[i, j] * s[j], (j, 1, N)), (i, 1, N)) / 2 - field * Sum
 ERRORS = Sum(Heaviside(-Sum(x[mu, i] * s[i], (i, 1, N))), (mu, 1, P))
 
 
-def failed(energy):
+RULES = ("weight", "thermal_sum", "measure", "response", "closure")
+
+
+def failed(energy, rules=RULES):
     """The rules of the steps that some witness finds wrong."""
-    derivation = Problem(energy).gibbs(beta).cavity().derivation
-    return {row.step.rule for row in derivation.verify() if not all(verdict.ok for verdict in row.verdicts)}
+    steps = [step for step in Problem(energy).gibbs(beta).cavity().derivation if step.rule in rules]
+    return {step.rule for step in steps if not all(verdict.ok for verdict in judge(step))}
 
 
 def test_nothing_is_seen_of_what_is_right():
@@ -33,7 +37,7 @@ def test_a_width_without_beta(monkeypatch):
         return replace(part, width=part.width * self.weight.beta)
 
     monkeypatch.setattr(states.Mixture, "_of_a_field", wrong)
-    assert "thermal_sum" in failed(ERRORS)
+    assert failed(ERRORS, ("thermal_sum",))
 
 
 def test_the_variance_for_the_response(monkeypatch):
