@@ -121,7 +121,8 @@ def _growth(step: Step, number: Callable[[Expr], Any]) -> Any:
     now = [AtStep(s, 0) for s in step.evidence["symbols"]]
     one = [{other: S.One if other == size else S.Zero for other in now} for size in now]
     numbers = mp.matrix([[number(c.rhs.xreplace(rule)) for rule in one] for c in step.claims])
-    return max(abs(e) for e in mp.eig(numbers, left=False, right=False))
+    sizes, _ = mp.eig(numbers)
+    return max(map(abs, sizes))
 
 
 def _has_odd_round(spreads: Iterable[Any]) -> bool:
