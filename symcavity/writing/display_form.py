@@ -86,6 +86,20 @@ def _alike(_derivation: Derivation) -> Rule:
     return lambda expr: first.setdefault(expr.as_dummy(), expr) if expr.has(Dummy) else expr
 
 
+def _even_powers(_derivation: Derivation) -> Rule:
+    """Of two differences that have one square the one that comes first is written in both places."""
+    seen: set[Expr] = set()
+
+    def one(power: Pow) -> Expr:
+        base, turned = power.base, -power.base
+        if turned in seen:
+            return turned**power.exp
+        seen.add(base)
+        return power
+
+    return lambda expr: expr.replace(lambda e: e.is_Pow and e.base.is_Add and e.exp.is_even, one)
+
+
 def _other_letters(derivation: Derivation) -> Rule:
     """No index has the letter of a quantity."""
     letters = _indices(derivation)
@@ -175,7 +189,7 @@ def _arranged(_derivation: Derivation) -> Rule:
 
 
 ANYWHERE = (_other_letters, _moments, _over_parameters, _by_sources, _of_signs)
-SIDES = (_alike, *ANYWHERE, _own_names, _arranged)
+SIDES = (_alike, *ANYWHERE, _own_names, _even_powers, _arranged)
 
 
 def _primed(average: ImplicitAverage) -> Expr:
