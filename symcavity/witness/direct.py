@@ -126,26 +126,33 @@ def _thermal(theory: Any, side: Any, body: Expr, claimed: Expr, size: Symbol | N
     squared = any(marked.diff(r, s) != 0 for r in marks.values() for s in marks.values())
     body = body if squared else by_parts(side, body)
     values, laws, expected = _valued(theory, claimed, side, SMOOTH)
-    ordered = sorted(side.heard, key=lambda h: not h.declared.states())  # first the field that the state answers to
-    order = [h.eta for h in ordered]
+    heard = next(h.eta for h in side.heard if h.declared.states())  # the field that the state answers to
+    carried = {h.carrier: h.eta for h in side.heard if h.carrier is not None and h.eta != heard}
     exprs = [body, *side.covariance.values(), *side.means.values(), side.law.weight.energy]
     exprs += side.law.weight.bounds
     exprs += [k.emission for h in side.heard for k in h.feedback]
     quenched = sorted({q for e in exprs for q in site_quantities(e, Quenched)}, key=str)
-    points, weights = _grid(len(order), THERMAL[len(order)])
     total, bent = 0.0, squared
     for case, share in cases(quenched, laws):
         rule = {**values, **case}
+        inside = given_averages(share * body, laws)
+        seen = inside.xreplace(carried).xreplace(rule)
+        jumps = {h.eta: _jumps(seen, h.eta) for h in side.heard}
+        order = sorted(jumps, key=lambda eta: (not jumps[eta], eta != heard))  # the first is cut where a label changes
         matrix = [[float(given_averages(side.covariance[a, b], laws).xreplace(rule)) for b in order] for a in order]
-        fields = np.linalg.cholesky(np.array(matrix)) @ points
+        lower = np.linalg.cholesky(np.array(matrix))
+        cuts = sorted({b / float(lower[0, 0]) for b in jumps[order[0]]})
+        points, weights = _grid(len(order), THERMAL[len(order)], tuple(cuts))
+        fields = lower @ points
+        near = np.argsort(fields[order.index(heard)], kind="stable")  # states are summed at close fields together
+        fields, weights = fields[:, near], weights[near]
         site = weighed(theory, side, rule)
         bent = bent or site.bent or body.has(*KINKS)
         arrays: dict[Any, np.ndarray] = dict(zip(order, fields, strict=True))
-        arrays |= {h.carrier: arrays[h.eta] for h in ordered[1:] if h.carrier is not None}
-        inside = given_averages(share * body, laws)
+        arrays |= {carrier: arrays[eta] for carrier, eta in carried.items()}
         for k in range(0, fields.shape[1], CHUNK):
             some = {q: v[k : k + CHUNK] for q, v in arrays.items()}
-            total += float(np.sum(weights[k : k + CHUNK] * site.values(inside, some, some[order[0]])))
+            total += float(np.sum(weights[k : k + CHUNK] * site.values(inside, some, some[heard])))
     gap = _gap(mp.mpf(total) * _times(values, size), expected)
     return gap, BENT if bent else SMOOTH, "sums over states and fields, with the weight of the declared objective"
 

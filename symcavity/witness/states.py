@@ -213,8 +213,8 @@ def weight(step: Step, _dps: int) -> list[Verdict]:
     with np.errstate(divide="ignore"):
         claimed = np.log(np.broadcast_to(np.asarray(call(*x), dtype=float), direct.shape))
     outside = np.isneginf(direct)
-    gap = (claimed - direct)[top]
-    ok = bool(np.all(claimed[outside] == -np.inf)) and bool(np.ptp(gap) < 1e-9 * max(1.0, np.ptp(direct[top])))
+    known_there = np.all(claimed[outside] == -np.inf) and np.all(np.isfinite(claimed[top]))
+    ok = bool(known_there) and bool(np.ptp(claimed[top] - direct[top]) < 1e-9 * max(1.0, np.ptp(direct[top])))
     return result(BRUTE_FORCE, ok, f"the declared objective at one {weight.mean.family.kind} site")
 
 
