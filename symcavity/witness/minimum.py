@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sympy import Add, Expr, Float, S, Symbol, Tuple
 
+from symcavity.errors import NotConverged
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.fields import FieldSymbol
@@ -87,7 +88,7 @@ def _search(theory: Any) -> Searched:
         point = values | {s: values[s] / (10 * (1 + abs(values[s]))) for s in mixed} | numbers
         brute = BruteForce(theory, laws)
         point |= {s: expr.xreplace(point) for s, expr in brute.tied.items()}
-        if in_range(theory.system.ranges, point) and brute.is_convex(point):
+        if in_range(theory.system.ranges, point) and brute.is_convex(point) and _has_laws(theory, point, laws):
             break
     else:
         raise NotSearched("no point was found at which the problems of all sites are convex")
@@ -100,6 +101,16 @@ def _search(theory: Any) -> Searched:
         ways.append(way)
         points += [{**point, **{s: Float(float(point[s]) + side * d) for s, d in way.items()}} for side in (1, -1)]
     return Searched(points, ways, laws, brute.averages(points))
+
+
+def _has_laws(theory: Any, point: dict[Any, Any], laws: dict[Any, Any]) -> bool:
+    """Whether the sites have states at a point: a law may have none where a parameter has the other sign."""
+    try:
+        for closure in theory.closures.values():
+            closed_value(closure, point, laws, 15, double=True)
+    except NotConverged:
+        return False
+    return True
 
 
 def _varied(theory: Any) -> list[Symbol]:
