@@ -40,7 +40,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Ended:
-    """A proof that there is no solution: it becomes ``Infeasible``.
+    """A proof: of no solution, which becomes ``Infeasible``, or of many minima, which becomes ``FlatMinimum``.
 
     Attributes
     ----------

@@ -131,6 +131,7 @@ class Flat(Proof):
 
     fields: tuple[str, ...] = ()
     diverging: tuple[Symbol, ...] = ()
+    is_attained = True
 
     def __str__(self) -> str:
         return (
@@ -142,6 +143,8 @@ class Flat(Proof):
 @dataclass(frozen=True)
 class Unattained(Flat):
     """An infimum that is not attained: the slopes of terms vanish at infinity only, and all forces with them."""
+
+    is_attained = False
 
     def __str__(self) -> str:
         return (
