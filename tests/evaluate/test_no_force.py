@@ -22,6 +22,15 @@ def test_a_cost_that_is_zero_on_an_interval_leaves_its_sites_open():
         ConvexProblem(tube + overshoot).cavity().solve({alpha: Rational(1, 20)})
 
 
+def test_a_minimum_that_jumps_to_zero_is_found_there():
+    """Beyond two data a weight all fields are positive at zero only (Cover), where the norm is not small before."""
+    theory = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 20 + Sum((u - 1) ** 2, (mu, 1, P)), [u >= 0]).cavity()
+    assert theory.solve({alpha: 2 - Rational(1, 20)})[average(w[i] ** 2)] > Rational(1, 2)
+    solution = theory.solve({alpha: 3})
+    assert solution[average(w[i] ** 2)] == 0
+    assert solution[average((u - 1) ** 2)] == pytest.approx(1, rel=1e-9)
+
+
 def test_losses_without_curvature_at_their_minimum_still_fix_what_they_hear():
     """As many data as weights, each with one best field: the weights are the teacher's, and no minimum is flat."""
     t = Quenched("t", i)

@@ -236,12 +236,17 @@ def _at_given_values(search: Search) -> bool:
     return search.is_mapped and not search.given.solve_for
 
 
+def _may_rest(search: Search) -> bool:
+    """Whether nothing seen speaks against states at rest; a minimum may jump there, where no norm vanishes before."""
+    return search.seen is None or search.seen.is_at_rest or any(one.is_at_boundary for one in search.lost)
+
+
 ATTEMPTS = (
     Attempt("state evolution", lambda s: s.is_mapped, state_evolution),
     Attempt("range of an explicit load", lambda s: bool(s.given.solve_for), explicit_load),
     Attempt("saddle", lambda s: saddle_attempt.applies(s.task, s.given), saddle),
     Attempt("continuation of the map", _at_given_values, continued_map),
-    Attempt("states at rest", lambda s: _at_given_values(s) and (s.seen is None or s.seen.is_at_rest), at_rest),
+    Attempt("states at rest", lambda s: _at_given_values(s) and _may_rest(s), at_rest),
     Attempt("roots of what elimination leaves", lambda _: True, roots_of_core),
     Attempt("signs", lambda _: True, by_signs),
     Attempt("the load along the parameter", lambda s: bool(s.given.solve_for), by_load),
