@@ -147,11 +147,13 @@ class FlatMinimum(SymcavityError):
     Attributes
     ----------
     dimension : int
-        The dimension of the set of minimisers.
+        The dimension of the set of minimisers; of a theory, how many order parameters and globals it leaves open.
+    evidence : object
+        What proves it for a theory: where no force is left, what is open, and the load from which on it is not.
     """
 
-    def __init__(self, found: str, dimension: int, hint: str = "") -> None:
-        self.dimension = dimension
+    def __init__(self, found: str, dimension: int, hint: str = "", evidence: Any = None) -> None:
+        self.dimension, self.evidence = dimension, evidence
         super().__init__(found, "", hint)
 
 

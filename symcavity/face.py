@@ -482,6 +482,8 @@ class Theory(StudiedTheory):
             For missing, superfluous or contradictory values, before any work.
         Infeasible
             If there is no solution, such as for a load above capacity.
+        FlatMinimum
+            If there are many, such as for a regression with fewer data than weights and no penalty.
         NotConverged, OutOfTime
             If a root could not be found or polished (it carries the best point); if the timeout is over.
         """

@@ -15,14 +15,15 @@ from sympy import Expr, Integer, Symbol
 from symcavity.algebra.joint import SCRAMBLE, NumberedAverage
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
-from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
+from symcavity.errors import FlatMinimum, Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
 from symcavity.evaluate.closed_map import Root
+from symcavity.evaluate.given.arguments import NO_SOLUTION
 from symcavity.evaluate.given.values import Task, read_values
 from symcavity.evaluate.solutions.sampled import SampledSolution
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving import saddle_attempt
 from symcavity.evaluate.solving.admissible import inadmissible
-from symcavity.evaluate.solving.attempts import Effort, infeasible, resting, solve
+from symcavity.evaluate.solving.attempts import Effort, resting, solve, unsolved
 from symcavity.evaluate.solving.eliminated import Eliminated
 from symcavity.evaluate.solving.guesses import read_guess
 from symcavity.evaluate.solving.iterate import root_from_afar
@@ -198,7 +199,7 @@ def solve_bound(
         If a system that is not declared convex has solutions on several branches.
     """
     found: list[Solution] = []
-    failed: list[Infeasible | NotConverged] = []
+    failed: list[Infeasible | FlatMinimum | NotConverged] = []
     tries = [(branch, guess) for branch in theory.branches]
     if theory.system.convex and len(tries) > 1 and guess is None:  # a search on the wrong one takes long
         settled = ((branch, _settled(branch, values)) for branch in reversed(theory.branches))
@@ -213,7 +214,7 @@ def solve_bound(
         try:
             found.append(solve(task_of(branch), values, dps, branch.observable, near, double=double, effort=effort))
             found[-1].origin = restored, branch, values
-        except (Infeasible, NotConverged) as error:
+        except NO_SOLUTION as error:
             failed.append(error)
             continue
         if theory.system.convex:
@@ -225,7 +226,7 @@ def solve_bound(
             "a system with one of the alternatives only, or guess=...",
         )
     if not found:
-        sure = [e for e in failed if isinstance(e, Infeasible)]
+        sure = [e for e in failed if not isinstance(e, NotConverged)]
         missed = [e for e in failed if isinstance(e, NotConverged)]
         if sure and missed:
             said = f"{missed[0].found} Where other conditions on all sites hold as equalities: {sure[0].found}"
@@ -239,14 +240,14 @@ def _on_its_branch(theory: Theory, values: Mapping[Any, Any], dps: int) -> tuple
 
     Raises
     ------
-    Infeasible
-        If the saddle has no root.
+    Infeasible, FlatMinimum
+        If the saddle has no root, or many.
     """
     task = task_of(theory)
     given = read_values(task, values, dps).in_own_units(task)
     outcome = saddle_attempt.attempt(task, given) if saddle_attempt.applies(task, given) else Lost()
     if isinstance(outcome, Ended):
-        raise infeasible(given, outcome)
+        raise unsolved(given, outcome)
     if not isinstance(outcome, Handover):
         return None
     found = outcome.point
@@ -321,7 +322,7 @@ def sampled_solution(theory: Theory, values: Mapping[Any, Any], dps: int, guess:
 
     try:  # one set of samples is a sixteenth of the work, and leads to where all of them agree
         start = guess or at(part(0), None).values
-    except (Infeasible, NotConverged):
+    except NO_SOLUTION:
         start = None
     whole = at(theory, start)
     whole.origin = restored, theory, values

@@ -412,22 +412,30 @@ def _law(law: Any, name: str) -> Basic:
     if law is None or law == Tuple():
         return Tuple()
     if isinstance(law, Mapping):
-        read = finite_law(law, name, exact_values=True)
-        if stray := site_quantities(read):
-            raise DeclarationError(
-                f"{stray[0]} stands in the law of {name}.",
-                "numbers and parameters; with given=u, weights that hold the field u of the site",
-            )
-        return read
+        return _alone(finite_law(law, name, exact_values=True), name)
     if isinstance(law, Tuple) and all(isinstance(entry, Tuple) and len(entry) == 2 for entry in law):
         return finite_law(dict(law), name, exact_values=True)
     if is_random(law):
-        return law
+        return _alone(law, name)
     raise DeclarationError(
         f"The law of {name} is {law!r}.",
         "a dictionary {value: weight}, or a random variable of sympy.stats",
         f"leave the law out, and give an array of values at evaluation: {{{name}: [...]}}",
     )
+
+
+def _alone(law: Basic, name: str) -> Basic:
+    """A law, where no quantity of a site stands in it."""
+    if stray := site_quantities(law):
+        raise DeclarationError(
+            f"{stray[0]} stands in the law of {name}.",
+            "numbers and parameters; with given=u, the field u of the site, and quenched parameters beside it, in "
+            "weights or in the parameters of a law on the integers",
+            f"u = Sum(x[mu, i]*t[i], (i, 1, N)) and the law of {name} in u, with given=u; where no field drives it, "
+            f'one law of both, Quenched(("a", "{name}"), mu, {{(1, 0): S.Half, (2, 1): S.Half}}); a product with '
+            f"{stray[0]}, or a sum, where {name} is continuous",
+        )
+    return law
 
 
 class SharedState(Family):

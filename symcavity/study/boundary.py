@@ -15,8 +15,9 @@ import numpy as np
 from sympy import Equality, Symbol, sympify
 
 from symcavity.algebra.precision import given_out, mp
-from symcavity.errors import Infeasible, NotConverged, UnstableSolution, ValuesError
+from symcavity.errors import NotConverged, UnstableSolution, ValuesError
 from symcavity.evaluate.binding import solve_theory, task_of
+from symcavity.evaluate.given.arguments import NO_SOLUTION
 from symcavity.evaluate.given.values import symbol_of
 from symcavity.evaluate.numbers import exact_value
 from symcavity.evaluate.solutions.solution import Solution
@@ -229,7 +230,7 @@ class _Line:
                 guess = self.near if not self.theory.system.convex else None
                 values = {**self.values, self.across: exact}
                 found = solve_theory(self.theory, values, self._digits, guess, effort=effort)
-            except (Infeasible, NotConverged):
+            except NO_SOLUTION:
                 return None
         self._seen(y, found)
         return found

@@ -12,8 +12,9 @@ import numpy as np
 from sympy import Symbol
 
 from symcavity.algebra.precision import mp
-from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, ValuesError
+from symcavity.errors import NotConverged, SeveralSolutions, ValuesError
 from symcavity.evaluate.binding import solve_theory, task_of
+from symcavity.evaluate.given.arguments import NO_SOLUTION
 from symcavity.evaluate.given.values import symbol_of
 from symcavity.evaluate.numbers import check_sign, exact_value
 from symcavity.evaluate.solutions.solution import Solution
@@ -105,7 +106,7 @@ def optimize(
             solution = solve_theory(theory, {**values, over: x}, 15, near)
         except SeveralSolutions:
             raise
-        except (Infeasible, NotConverged) as end:
+        except NO_SOLUTION as end:
             ends.append(end)
             continue
         if not solution.is_limit:
@@ -118,7 +119,7 @@ def optimize(
                 raise NotConverged(f"At {over} = {x:.6g} {observable} is {value}.", {over: x}, hint=NUMBERS)
             seen[x] = (solution, way * value, way * moved)
     if not seen:
-        raise next((e for e in ends if not isinstance(e, Infeasible)), ends[0]) if ends else NotConverged(
+        raise next((e for e in ends if isinstance(e, NotConverged)), ends[0]) if ends else NotConverged(
             "All solutions in the range are limits, with states at rest.", hint="other bounds"
         )
     size = max(abs(v) for _, v, _ in seen.values())

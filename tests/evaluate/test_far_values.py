@@ -3,7 +3,7 @@
 import pytest
 from sympy import Rational
 
-from symcavity import Infeasible, alpha, average, i
+from symcavity import FlatMinimum, alpha, average, i
 from symcavity.derivations import clusters_hinge, clusters_logistic, elastic_net, minority, random_features
 
 
@@ -70,7 +70,7 @@ def test_random_features_that_interpolate(gamma):
 
 @pytest.mark.parametrize("load", ["0.3373", "0.33"])
 def test_the_minority_game_is_flat_below_its_transition(load):
-    with pytest.raises(Infeasible) as found:
+    with pytest.raises(FlatMinimum) as found:
         minority.problem.cavity().solve({**minority.values, alpha: load})
     assert found.value.evidence.way == "larger"
     assert abs(found.value.evidence.load - 0.33740018858708759188) < 1e-4

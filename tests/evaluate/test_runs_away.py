@@ -4,7 +4,7 @@ import pytest
 from sympy import Rational, Sum
 
 from symcavity import ConvexProblem, Coupling, Feature, Global, N, Quenched, alpha, average, i, mu
-from symcavity.errors import Infeasible
+from symcavity.errors import FlatMinimum
 
 x, w, t, y = Coupling("x"), Feature("w"), Global("t", positive=True), Quenched("y", mu)
 error = y[mu] - Sum(x[mu, i] * w[i], (i, 1, N))
@@ -13,7 +13,7 @@ LABELS = {y: {1: Rational(1, 2), -1: Rational(1, 2)}}
 
 
 def test_fewer_data_than_weights_fix_nothing_and_the_load_at_which_they_would_is_named():
-    with pytest.raises(Infeasible, match="nothing fixes the states") as caught:
+    with pytest.raises(FlatMinimum, match="nothing fixes the states") as caught:
         problem.cavity().solve({alpha: Rational(1, 2), **LABELS})
     assert caught.value.evidence.load == pytest.approx(1, rel=0.01)
     assert caught.value.evidence.way == "larger"

@@ -15,7 +15,7 @@ from symcavity import (
     Datum,
     Ellipsoid,
     Feature,
-    Infeasible,
+    FlatMinimum,
     N,
     NotConverged,
     P,
@@ -73,7 +73,7 @@ def test_the_minority_game_is_marginal_at_its_transition():
     assert above.stability < 0.9
     with pytest.raises(NotConverged):  # nearer by, nothing is proved
         theory.solve({alpha: critical + Rational(1, 10**11), field: {1: HALF, -1: HALF}})
-    with pytest.raises(Infeasible, match="flat"):
+    with pytest.raises(FlatMinimum, match="flat"):
         theory.solve({alpha: Rational(33, 100), field: {1: HALF, -1: HALF}})
 
 

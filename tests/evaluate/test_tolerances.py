@@ -56,7 +56,7 @@ def answers():
 
 def test_the_rows_are_of_all_kinds(answers):
     assert [kind for kind, _ in answers.values()] == [
-        "Solution", "Infeasible", "Infeasible", "Solution", "RestingSolution", "Solution"
+        "Solution", "Infeasible", "FlatMinimum", "Solution", "RestingSolution", "Solution"
     ]  # fmt: skip
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from fuzz_grammar import Case
 
 import symcavity
-from symcavity.errors import Infeasible, InternalError, NotConverged, SeveralSolutions, SymcavityError
+from symcavity.errors import FlatMinimum, Infeasible, InternalError, NotConverged, SeveralSolutions, SymcavityError
 from symcavity.model.quantities import Variable, families
 
 PACKAGE = str(Path(symcavity.__file__).parent)
@@ -121,7 +121,7 @@ def judge(case: Case, checks: Checks) -> Outcome:
         out.findings.append(Finding("internal error", _place(error), error.found))
     except SymcavityError as error:
         out.end, out.message = type(error).__name__, str(error)
-        if not case.spoiled and not isinstance(error, Infeasible | NotConverged):
+        if not case.spoiled and not isinstance(error, Infeasible | FlatMinimum | NotConverged):
             out.findings.append(Finding("refused", f"{out.end} in {_place(error)}", out.message))
     except TooSlow as error:
         out.end = "too slow"
@@ -156,7 +156,7 @@ def _run(case: Case, checks: Checks, out: Outcome, timed: Callable[[str, Callabl
     failure = None
     try:
         solution = timed("solve", lambda: theory.solve(values, dps=dps))
-    except (Infeasible, NotConverged) as error:
+    except (Infeasible, FlatMinimum, NotConverged) as error:
         failure = error
     if failure is None:
         _sound(solution, out)
@@ -196,7 +196,7 @@ def _more_digits(theory: Any, values: Any, solution: Any, out: Outcome, timed: A
     except NotConverged as error:
         out.findings.append(Finding("unsolved", "at more digits only", str(error)))
         return
-    except Infeasible as error:
+    except (Infeasible, FlatMinimum) as error:
         out.findings.append(Finding("digits", "infeasible at more digits only", str(error)))
         return
     _sound(finer, out)
@@ -226,7 +226,7 @@ def _has_minima(problem: Any, values: Any, failure: Exception, out: Outcome) -> 
         largest = max((float(np.max(np.abs(sim.samples[0][q]))) for q in states), default=0.0)
         if not 1e-6 < largest < DIVERGING:
             return
-    kind = "infeasible" if isinstance(failure, Infeasible) else "unsolved"
+    kind = "infeasible" if isinstance(failure, Infeasible | FlatMinimum) else "unsolved"
     lines = str(failure).splitlines()[0]
     out.findings.append(Finding(kind, "instances have a minimum", f"{lines}\nlargest state {largest:.3g}"))
 
@@ -251,7 +251,7 @@ def _simulated(problem: Any, theory: Any, values: Any, out: Outcome) -> None:
             if any(each.infeasible or each.failed or each.flat for each in sim.by_size.values()):
                 return
             comparison = theory.compare(sim)
-        except (Infeasible, NotConverged, symcavity.FlatMinimum, symcavity.ValuesError):
+        except (Infeasible, NotConverged, FlatMinimum, symcavity.ValuesError):
             return
         rows = [row for row in comparison if abs(row.z) > LARGEST_Z]
         if not rows:

@@ -16,6 +16,7 @@ from symcavity import (
     Datum,
     DeclarationError,
     Feature,
+    FlatMinimum,
     Infeasible,
     InternalError,
     N,
@@ -81,7 +82,7 @@ def test_least_squares_has_the_risk_of_an_inverse_wishart_matrix(least_squares):
 
 
 def test_least_squares_below_its_transition_is_flat(least_squares):
-    with pytest.raises(Infeasible, match="flat") as caught:
+    with pytest.raises(FlatMinimum, match="flat") as caught:
         least_squares.solve({alpha: "1/2"})
     assert "a larger alpha" in str(caught.value)
     assert caught.value.evidence.way == "larger"

@@ -13,8 +13,8 @@ from symcavity import (
     Datum,
     Feature,
     Field,
+    FlatMinimum,
     Global,
-    Infeasible,
     N,
     NotConvex,
     P,
@@ -54,7 +54,7 @@ def test_minimum_variance_portfolio():
     solution = theory.solve({alpha: 2}, dps=30)
     assert near(solution[average(w[i] ** 2)], "2", "1e-29")
     assert near(theory.solve({alpha: 4})[average(w[i] ** 2)], "1.33333333333333333", "1e-14")
-    with pytest.raises(Infeasible, match="flat"):
+    with pytest.raises(FlatMinimum, match="flat"):
         theory.solve({alpha: "1/2"})
     assert all(theory.derivation.verify())
 

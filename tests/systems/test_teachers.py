@@ -32,7 +32,7 @@ from symcavity import (
     response,
 )
 
-x, w, t = Coupling("x"), Feature("w"), Quenched("t", i)
+x, w, t, o = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("o", mu)
 beta, gamma = Symbol("beta", positive=True), Symbol("gamma", positive=True)
 h = Sum(x[mu, i] * w[i], (i, 1, N))
 u = Sum(x[mu, i] * t[i], (i, 1, N))
@@ -229,6 +229,12 @@ def test_regression_on_counts():
         found.append(problem.cavity().solve({alpha: 2, gamma: 1, t: {"1/4": "1/2", "-1/4": "1/2"}}))
     for observable in (average(w[i] * t[i]), average(w[i] ** 2)):
         assert float(found[0][observable]) == pytest.approx(float(found[1][observable]), rel=3e-6)
+
+
+@pytest.mark.parametrize("law", [Poisson("n", exp(o[mu])), Exponential("n", exp(o[mu])), {0: o[mu], 1: 1 - o[mu]}])
+def test_a_law_that_holds_another_parameter_needs_a_field(law):
+    with pytest.raises(DeclarationError, match=r"o\[mu\] stands in the law of n"):
+        Quenched("n", mu, law=law)
 
 
 def test_laws_of_labels():

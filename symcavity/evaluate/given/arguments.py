@@ -9,11 +9,11 @@ import numpy as np
 from sympy import Symbol, lambdify
 
 from symcavity.algebra.precision import digits_of_user, given_out, is_mpf, mp
-from symcavity.errors import Infeasible, NotConverged, SeveralSolutions, SymcavityError, ValuesError
+from symcavity.errors import FlatMinimum, Infeasible, NotConverged, SeveralSolutions, SymcavityError, ValuesError
 from symcavity.evaluate.numbers import check_sign, exact_value
 from symcavity.model.ranges import check_ranges
 
-NO_SOLUTION = (Infeasible, NotConverged)
+NO_SOLUTION = (Infeasible, FlatMinimum, NotConverged)
 
 
 def check_count(arguments: Sequence[Symbol], points: Sequence[Any]) -> None:

@@ -12,7 +12,7 @@ from sympy import Expr, Mul, Symbol, factor_terms
 
 from symcavity.algebra.precision import alone
 from symcavity.algebra.signs import sign_given
-from symcavity.errors import Infeasible, NotConverged, SeveralSolutions
+from symcavity.errors import FlatMinimum, Infeasible, NotConverged, SeveralSolutions
 from symcavity.evaluate.closed_map import ClosedMap, Root
 from symcavity.evaluate.given.values import Given, Task, read_values
 from symcavity.evaluate.solutions.solution import Solution
@@ -236,12 +236,17 @@ def _at_given_values(search: Search) -> bool:
     return search.is_mapped and not search.given.solve_for
 
 
+def _may_rest(search: Search) -> bool:
+    """Whether nothing seen speaks against states at rest; a minimum may jump there, where no norm vanishes before."""
+    return search.seen is None or search.seen.is_at_rest or any(one.is_at_boundary for one in search.lost)
+
+
 ATTEMPTS = (
     Attempt("state evolution", lambda s: s.is_mapped, state_evolution),
     Attempt("range of an explicit load", lambda s: bool(s.given.solve_for), explicit_load),
     Attempt("saddle", lambda s: saddle_attempt.applies(s.task, s.given), saddle),
     Attempt("continuation of the map", _at_given_values, continued_map),
-    Attempt("states at rest", lambda s: _at_given_values(s) and (s.seen is None or s.seen.is_at_rest), at_rest),
+    Attempt("states at rest", lambda s: _at_given_values(s) and _may_rest(s), at_rest),
     Attempt("roots of what elimination leaves", lambda _: True, roots_of_core),
     Attempt("signs", lambda _: True, by_signs),
     Attempt("the load along the parameter", lambda s: bool(s.given.solve_for), by_load),
@@ -288,6 +293,8 @@ def solve(
         If the values do not fit the theory.
     Infeasible
         If it is proved that the equations have no solution there; the proof is in ``.evidence``.
+    FlatMinimum
+        If it is proved that the minimum is not unique: as before.
     SeveralSolutions
         If there are several, and the problem is not declared convex.
     NotConverged
@@ -322,6 +329,8 @@ def solve_given(
     ------
     Infeasible
         If an attempt ended with a proof that there is no solution.
+    FlatMinimum
+        If one ended with a proof that there are many.
     SeveralSolutions
         If there are several, and the problem is not declared convex.
     NotConverged
@@ -333,7 +342,7 @@ def solve_given(
         if isinstance(outcome, Found):
             return outcome.solution
         if isinstance(outcome, Ended):
-            raise infeasible(given, outcome)
+            raise unsolved(given, outcome)
         search.lost.append(outcome)
         if outcome.is_last:
             break
@@ -386,7 +395,7 @@ def _beyond(search: Search, ended: Ended) -> Found | Ended | Lost:
         return limit
     if not search.task.convex:
         return ended
-    said = f"{_no_solution(search.given, ended)} The limit was not found."
+    said = f"{_said(search.given, ended, 'solution')} The limit was not found."
     return Lost(said, hint="simulate(...) of the same values", is_last=True)
 
 
@@ -399,19 +408,22 @@ def _edge(given: Given) -> str:
     return f"{zero[0]} = '1e-6': the equations are singular at 0, its edge" if zero else ""
 
 
-def _no_solution(given: Given, ended: Ended) -> str:
+def _said(given: Given, ended: Ended, what: str) -> str:
     reasons = "; ".join(dict.fromkeys(ended.complaints))
-    return f"There is no solution at {where(given)}" + (f": {reasons}." if reasons else ".") + f" {ended.evidence}"
+    return f"There is no {what} at {where(given)}" + (f": {reasons}." if reasons else ".") + f" {ended.evidence}"
 
 
-def infeasible(given: Given, ended: Ended) -> Infeasible:
-    """The error that says that there is no solution, with what proves it."""
+def unsolved(given: Given, ended: Ended) -> Infeasible | FlatMinimum:
+    """The error that says that there is no solution, or no unique one, with what proves it."""
     evidence = ended.evidence
     way = f"a {evidence.way} alpha" if evidence.way else "other values of the parameters"
     if evidence.way and isinstance(evidence, saddle_attempt.Proof):
         way += " (error.evidence.load is that at which solutions end)"
+    if isinstance(evidence, saddle_attempt.Flat) and evidence.is_attained:
+        found = _said(given, ended, "unique solution")
+        return FlatMinimum(found, len(evidence.diverging), f"a penalty that fixes the states; {way}", evidence)
     supported = "values at which the problem has a unique solution"
-    return Infeasible(_no_solution(given, ended), supported, _edge(given) or way, evidence)
+    return Infeasible(_said(given, ended, "solution"), supported, _edge(given) or way, evidence)
 
 
 def _not_found(search: Search) -> NotConverged:

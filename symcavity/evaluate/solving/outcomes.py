@@ -40,7 +40,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Ended:
-    """A proof that there is no solution: it becomes ``Infeasible``.
+    """A proof: of no solution, which becomes ``Infeasible``, or of many minima, which becomes ``FlatMinimum``.
 
     Attributes
     ----------
@@ -86,6 +86,8 @@ class Lost:
         Whether nothing else is worth trying.
     seen : BranchEnd, optional
         What points to there being no solution, without proving it.
+    is_at_boundary : bool
+        Whether there is a minimum, at which some variance vanishes: its states may be at rest.
     """
 
     reason: str = ""
@@ -95,6 +97,7 @@ class Lost:
     has_root: bool = False
     is_last: bool = False
     seen: BranchEnd | None = None
+    is_at_boundary: bool = False
 
     @classmethod
     def of(cls, problem: NotConverged, *, has_root: bool = False) -> Lost:

@@ -131,6 +131,7 @@ class Flat(Proof):
 
     fields: tuple[str, ...] = ()
     diverging: tuple[Symbol, ...] = ()
+    is_attained = True
 
     def __str__(self) -> str:
         return (
@@ -142,6 +143,8 @@ class Flat(Proof):
 @dataclass(frozen=True)
 class Unattained(Flat):
     """An infimum that is not attained: the slopes of terms vanish at infinity only, and all forces with them."""
+
+    is_attained = False
 
     def __str__(self) -> str:
         return (
@@ -204,7 +207,8 @@ class _Attempt:
         if free:
             return Lost("No force is left at the minimum, and the costs of the sites alone fix their states.")
         if any(zero[[g.r, g.tau, g.s, g.beta, g.kappa]].any() for g in groups):
-            return Lost("The minimum is at the boundary: some variance or response vanishes.")
+            said = "The minimum is at the boundary: some variance or response vanishes."
+            return Lost(said, is_at_boundary=bool(any(zero[g.r] for g in groups)))
         if not self._is_root():
             return Lost("The proximal point steps of the saddle became short, and Newton's method found no root there.")
         return Handover(self._unknowns())
