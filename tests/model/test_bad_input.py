@@ -768,8 +768,16 @@ REFUSED_SETS = {
         UnsupportedLaw,
         "g(V[mu, k]), g_2(V[mu, k])",
     ),
-    "two vectors": (lambda: problem(subject_to=[g(V) >= 1, g_2(vector("t")) >= 1]), UnsupportedLaw, "a vector together with other fields"),
-    "a vector and a point": (lambda: problem(subject_to=[g(V) >= 1, h >= 1]), UnsupportedLaw, "a vector together with other fields"),
+    "two vectors": (
+        lambda: problem(subject_to=[g(V) >= 1, g_2(vector("t")) >= 1]),
+        UnsupportedLaw,
+        "a vector together with other fields",
+    ),
+    "a vector and a point": (
+        lambda: problem(subject_to=[g(V) >= 1, h >= 1]),
+        UnsupportedLaw,
+        "a vector together with other fields",
+    ),
     "a set of the features": (
         lambda: problem(Sum(lam[mu] ** 2, (mu, 1, P)), [g(to_set) >= 1]),
         UnsupportedLaw,
