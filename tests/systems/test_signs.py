@@ -329,7 +329,7 @@ def test_ridge_regression_on_the_signs_of_a_teacher(wrong):
 def test_no_check_passes_what_is_not_a_number(least_squares):
     solution = least_squares.solve({alpha: 2})
     q = next(v for v in solution.values if str(v) == "q_w")
-    solution.values[q] = mpmath.nan
+    solution.values[q] = solution._own[q] = mpmath.nan
     with pytest.raises(NotConverged, match="no value"):
         solution[risk]
     solution._residual = None
