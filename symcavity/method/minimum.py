@@ -93,7 +93,8 @@ class Minimum:
         out: dict[Global, Expr] = {}
         for parts, partner in zip(system.global_conditions, system.partners, strict=True):
             variable = next(free) if partner is None else partner
-            if not any(site_quantities(body, Variable, Field) or body.has(FieldSymbol) for body in parts.values()):
+            moving = any(site_quantities(body, Variable, Field) or body.has(FieldSymbol) for body in parts.values())
+            if not moving and any(site_quantities(body) for body in parts.values()):
                 continue  # the mean of a parameter that is given is a number
             turned = variable in (system.record.turned if partner is None else multipliers)
             total = Add(*(kind.ratio * _averaged(self.theory, body) for kind, body in parts.items())).expand(deep=False)

@@ -117,7 +117,9 @@ def _varied(theory: Any) -> list[Symbol]:
     """The unknowns but for means of parameters that are given, which no solution moves."""
     system, given = theory.system, set[Symbol]()
     for parts in system.global_conditions:
-        if not any(site_quantities(body, Variable, Field) or body.has(FieldSymbol) for body in parts.values()):
+        bodies = list(parts.values())
+        held = any(site_quantities(body, Variable, Field) or body.has(FieldSymbol) for body in bodies)
+        if not held and any(map(site_quantities, bodies)):
             given |= {g for body in parts.values() for g in body.free_symbols}
     return [*theory.order_parameters, *(g for g in system.globals if g not in given)]
 
