@@ -29,7 +29,7 @@ FEWER = {1: 1, 2: 2, 3: 20}  # by how much it is coarser where more variables ar
 SEARCH = {1: 46, 2: 38, 3: 30}  # steps of each search, by their number
 LEAST = 12  # nodes
 REACH, WIDTH = 7.5, 7.0  # of the grid, in standard deviations; of a search, asinh of the variable
-STIFF = 10**6  # what a constraint that is missed costs
+STIFF = 10**8  # what a constraint that is missed costs
 MODULES, MATRICES = ["numpy", "scipy"], ("curvature", "covariance")
 
 
