@@ -166,7 +166,7 @@ class _Confrontable(ABC):
 
     def message_passing(self, values: Mapping[Any, Any], N: int = 2000, seeds: Any = 10, **options: Any) -> Any:
         """Pass messages on finite instances; see :func:`symcavity.finite.passing.message_passing`."""
-        _still(self._system(), "message passing")
+        _without_temperature(self._system(), "message passing")
         from symcavity.finite.passing import message_passing
 
         return message_passing(self._system(), values, N=N, seeds=seeds, **options)

@@ -13,6 +13,7 @@ from sympy.core.relational import Relational
 
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.method.fluctuation_steps import fluctuation_steps, fluctuations_of
+from symcavity.method.gibbs import gibbs
 from symcavity.method.kkt import optimality
 from symcavity.method.pair import pair_of
 from symcavity.method.pair_steps import pair_steps
@@ -129,6 +130,10 @@ def _declaration(derivation: Derivation, write: Encoder) -> dict[str, Any]:
     if system.record is not None:
         minimize, subject_to = system.record.problem.typed
         return found | {"minimize": write(minimize), "subject_to": [entry(c) for c in (*subject_to, *system.stated)]}
+    if system.weights:  # a Gibbs measure: the problem, and its temperature
+        typed, weight = system.rewritten.typed, next(iter(system.weights.values()))
+        measure = {"beta": write(weight.beta), "convex": system.convex}
+        return found | measure | {"minimize": write(typed.objective), "subject_to": [entry(c) for c in typed.entries]}
     equations, conditions = system.typed
     more = {"equations": [entry(e) for e in equations], "conditions": [entry(c) for c in (*conditions, *system.stated)]}
     return found | more
@@ -211,6 +216,12 @@ def _read(document: Mapping[str, Any], derive: Callable[..., Theory]) -> Derivat
     return Derivation(title, method, tuple(steps), parameters, results, system.cite)
 
 
+class AnyProblem(Problem):
+    """A problem of which no convexity is asked."""
+
+    asks_convexity = False
+
+
 def _expression(value: Any) -> Any:
     if not isinstance(value, Expr) and not hasattr(value, "is_Matrix"):
         raise ValuesError(f"A claim is about {value!r:.60}.", "expressions")
@@ -239,6 +250,11 @@ def _system(declared: Mapping[str, Any], nodes: Decoder) -> System:
     if "minimize" in declared:
         conditions = [entry(e) for e in declared["subject_to"]]
         conditions = [Equality(e.lhs, e.rhs, evaluate=False) if isinstance(e, Equation) else e for e in conditions]
+        if "beta" in declared:
+            problem = (Problem if declared["convex"] is True else AnyProblem)(
+                nodes[declared["minimize"]], conditions, fixed, **rest
+            )
+            return gibbs(problem, _expression(nodes[declared["beta"]]))
         return optimality(Problem(nodes[declared["minimize"]], conditions, fixed, **rest))
     equations, pairs = ([entry(e) for e in declared[k]] for k in ("equations", "conditions"))
     return System(equations, pairs, fixed, **rest)

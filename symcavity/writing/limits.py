@@ -44,6 +44,7 @@ _ATOMS: dict[str, tuple[Any, ...]] = {
     "Components": (Symbol, Expr, Expr),
     "Shown": (Family,),
 }
+_MORE: dict[str, tuple[Any, ...]] = {"Variable": (Tuple,)}  # what may stand behind: the states of a discrete variable
 _SYMBOLS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("Symbol", "Str", "OrderParameter", "Count", "DrawnOn", "FieldSymbol", "Global", "_Bold"), (str,)),
     **dict.fromkeys(("TexSymbol", "LawSymbol", "ProjectionSymbol"), (str, str)),
@@ -76,6 +77,8 @@ def check_arguments(name: str, found: Any, values: Sequence[Any]) -> None:
             raise ValuesError(f"The class {name} has no nodes of its own.", ", ".join(sorted({*_ATOMS, *_SYMBOLS})))
         first = _FIRST.get(name, ())
         expected = (*first, *[Basic] * (len(values) - len(first)))
+    if len(values) > len(expected):
+        expected = (*expected, *_MORE.get(name, ()))
     if len(values) != len(expected):
         raise ValuesError(f"A {name} has {len(expected)} arguments, and here {len(values)}.", "all arguments")
     for place, (value, kind) in enumerate(zip(values, expected, strict=True)):
@@ -100,6 +103,8 @@ def _look_inside(name: str, values: Sequence[Any]) -> None:
     ranges = values[1] if name in _ATOMS and len(values) > 2 and isinstance(values[1], Tuple) else ()
     if ranges and not (len(ranges) == 3 and isinstance(ranges[0], Symbol) and all(isinstance(e, Expr) for e in ranges)):
         raise ValuesError(f"The range of components is {ranges!s:.60}.", "an index, and its two ends")
+    if name == "Variable" and not all(isinstance(v, Rational) for v in (e for part in values[3:] for e in part)):
+        raise ValuesError(f"The states of a variable are {values[3]!s:.60}.", "numbers")
     pairs = values[6] if name == "Coupling" else ()
     if not all(isinstance(p, Tuple) and len(p) == 2 and isinstance(p[0], Coupling) for p in pairs):
         raise ValuesError(f"The correlations are {pairs!s:.60}.", "pairs of a coupling and a coefficient")

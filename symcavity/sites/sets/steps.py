@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sympy import Add, Eq, Expr, Identity, Max, Piecewise, S, Sum, Symbol, ZeroMatrix, latex, oo
+from sympy import Add, Dummy, Eq, Expr, Identity, Max, Piecewise, S, Sum, Symbol, ZeroMatrix, latex, oo
 
 from symcavity.algebra.matrices import BoldMatrix, NamedTrace, form
 from symcavity.model.equations import Equation
@@ -65,8 +65,8 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
     message = response.message.lhs
     cases: list[tuple[Expr, Any]] = [
         (S.Zero, Eq(REGIME, INTERIOR)),
-        ((response.trace * strength).expand(), Eq(REGIME, TOUCHING)),
-        ((at_tip * strength).expand(), Eq(REGIME, WHOLE)),
+        (_displaced(response.trace, strength), Eq(REGIME, TOUCHING)),
+        (_displaced(at_tip, strength), Eq(REGIME, WHOLE)),
     ]
     signed = (("sign", {"relations": signs}),) if signs else ()
 
@@ -98,7 +98,7 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
     if solution.cap != oo:
         cap = solution.cap.xreplace(zero)
         saturated = saturated_response(response, strength, cap)
-        cases.append(((saturated.trace * strength).expand(), Eq(REGIME, SATURATED)))
+        cases.append((_displaced(saturated.trace, strength), Eq(REGIME, SATURATED)))
         evidence = {**evidence, "saturated": saturated}
         trace = [Equation(lam, cap), saturated.field, saturated.message, Equation(NamedTrace(message), saturated.trace)]
         steps.append(step("saturated", "regime_saturated", trace, law, "solution", N=saturated.N))
@@ -107,6 +107,12 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
     steps.append(step("regimes", "regimes", psi, *known, regime=REGIME, size=size))
     claims = [Equation(DisorderAverage(s.xreplace(zero)), site.ensemble.at_site(s).xreplace(zero)) for s in wanted]
     return [*steps, step("response", "vector_response", claims, "regimes")] if claims else steps
+
+
+def _displaced(trace: Expr, strength: Expr) -> Expr:
+    """The divergence of the displacement: the self-coupling, with its terms together, times the trace of a response."""
+    whole = Dummy("strength")
+    return (trace.xreplace({strength: whole}) * whole).expand().xreplace({whole: strength})
 
 
 def field_of(site: Site) -> Expr:
