@@ -232,6 +232,16 @@ class Force(Node):
         return raised(tex, exp)
 
 
+class Lowest(Node):
+    """The state of a site at which the declared objective is lowest, at given couplings."""
+
+    def _sympystr(self, _printer: Any) -> str:
+        return f"argmin({plain(self.args[0])})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        return raised(f"\\operatorname*{{arg\\,min}}_{{{printer.doprint(self.args[0])}}} E", exp)
+
+
 def condition_of(body: Any) -> Any:
     """The condition that an expression indicates: it is one where that holds, and zero elsewhere; None of others."""
     cases: Any = body.args if isinstance(body, Piecewise) else ()

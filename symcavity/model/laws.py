@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sympy import Expr, Symbol
+from sympy import Expr, Symbol, oo
 
 from symcavity.errors import DeclarationError
 from symcavity.model.equations import Equation
@@ -58,6 +58,11 @@ class Weight:
     cold: Law | None = None
     told: Mapping[Expr, Expr] = field(default_factory=dict)
     bounds: tuple[Expr, ...] = ()
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether only the state of lowest energy has any weight."""
+        return bool(self.beta == oo)
 
     @property
     def states(self) -> list[SiteQuantity]:
@@ -133,7 +138,7 @@ class Law:
 
     def weighed(self, weight: Weight | None) -> Law:
         """The law of thermal means over a weight: states that are summed over are no unknowns of it."""
-        over = [] if weight is None or weight.cold is not None or weight.is_field else weight.states
+        over = [] if weight is None or weight.cold is not None or weight.is_field or weight.is_cold else weight.states
         return replace(self, weight=weight, unknowns=tuple(q for q in self.unknowns if q not in over))
 
     def written(self) -> list[Equation]:

@@ -7,12 +7,13 @@ from symcavity.sites.branching.strategy import Branching
 from symcavity.sites.causal import Causal
 from symcavity.sites.joint.strategy import Joint
 from symcavity.sites.linear import Linear
+from symcavity.sites.lowest.strategy import Lowest
 from symcavity.sites.protocol import SiteProblem, Solution, Strategy
 from symcavity.sites.sets.strategy import Projecting
 from symcavity.sites.thermal.strategy import Thermal
 
 NUMBERS, FORMULAS = Joint(), Branching()
-STRATEGIES: tuple[Strategy, ...] = (Causal(), Thermal(), Projecting(), Linear(), NUMBERS, FORMULAS)
+STRATEGIES: tuple[Strategy, ...] = (Causal(), Lowest(), Thermal(), Projecting(), Linear(), NUMBERS, FORMULAS)
 
 
 def solved_by(problem: SiteProblem) -> tuple[Strategy, Solution]:

@@ -1,0 +1,64 @@
+"""A problem that may have several minima, at zero temperature: its lowest one, as a system of sites.
+
+The equations are those of the Gibbs measure with states in place of their thermal means: each state is the one of lowest
+energy, and what data send is the force on their field.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sympy import Expr, oo
+
+from symcavity.errors import UnsupportedLaw
+from symcavity.method.measure import Measure
+from symcavity.model.averages import Expect, Lowest
+from symcavity.model.equations import Equation
+from symcavity.model.problem import Problem
+from symcavity.model.quantities import SiteQuantity
+from symcavity.model.system import System
+
+
+def lowest(problem: Problem) -> System:
+    """Return the lowest minimum of a problem as a system of sites.
+
+    Raises
+    ------
+    UnsupportedLaw
+        For what has no Gibbs measure here, and sites that send a product of several states.
+    """
+    found = Measure(problem, oo)
+    sent: dict[Any, Expr] = {}
+    for weight in found.weights.values():
+        if weight.is_field:
+            continue
+        if not isinstance(weight.state, SiteQuantity):
+            raise UnsupportedLaw(
+                f"The {weight.mean.family.kind.sites} send {weight.state}, of which there may be several minima.",
+                "sites that send one state",
+                "problem.gibbs(beta) at large beta",
+            )
+        sent[weight.mean] = weight.state
+    named = {mean.family: state for mean, state in sent.items()}
+
+    def cold(expr: Expr) -> Expr:
+        """What holds of states where it held of their means."""
+        means = {q: named[q.family].family[q.indices] for q in expr.atoms(SiteQuantity) if q.family in named}
+        return expr.xreplace(means).replace(lambda e: isinstance(e, Expect), lambda e: e.body)
+
+    equations = [
+        Equation(sent[e.lhs], Lowest(sent[e.lhs])) if e.lhs in sent else Equation(cold(e.lhs), cold(e.rhs))
+        for e in found.equations
+    ]
+    weights = {kind: w if w.is_field else replace(w, mean=w.state) for kind, w in found.weights.items()}
+    return System(
+        equations,
+        fixed=problem.fixed,
+        name=problem.name,
+        source=problem.source,
+        cite=problem.cite,
+        named=problem.named,
+        rewritten=problem.rewritten,
+        weights=weights,
+    )

@@ -1,0 +1,1 @@
+"""Sites at the lowest of several minima."""

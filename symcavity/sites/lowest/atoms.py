@@ -1,0 +1,137 @@
+"""The candidates for the minimum of an energy of one variable: isolated points, kinks, and pieces that are squares.
+
+An energy ``E(x)`` loses ``s*x`` to a force s. Its lowest state moves up with s, from candidate to candidate in the order
+in which they lie in x; between two candidates it switches where both are equally low.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sympy import Eq, Expr, Min, Ne, Piecewise, S, Symbol, cancel, false, oo, true
+
+from symcavity.algebra.piecewise import Builder, NotPiecewisePolynomial, Pieces
+from symcavity.algebra.signs import Signs, Undetermined
+from symcavity.errors import UnsupportedLaw
+
+SUPPORTED = "energies that are polynomials of degree two between points; discrete states; inequalities"
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A candidate for the minimum: a point, or an interval on which the energy is ``a + b*x + c*x**2/2``.
+
+    Attributes
+    ----------
+    low, high : Expr
+        The ends of the interval; both are the point.
+    a, b, c : Expr
+        The energy on it; that of a point is ``a``.
+    """
+
+    low: Expr
+    high: Expr
+    a: Expr
+    b: Expr = S.Zero
+    c: Expr = S.Zero
+
+    @property
+    def is_point(self) -> bool:
+        """Whether it is one point."""
+        return bool(self.low == self.high)
+
+    def state(self, s: Expr) -> Expr:
+        """Where its minimum lies at a force."""
+        return self.low if self.is_point else (s - self.b) / self.c
+
+    def least(self, s: Expr) -> Expr:
+        """Its lowest energy at a force; of an interval that of the whole parabola."""
+        return self.a - s * self.low if self.is_point else self.a - (s - self.b) ** 2 / (2 * self.c)
+
+    def energy(self, x: Expr) -> Expr:
+        """Its energy at a state."""
+        return self.a if self.is_point else self.a + self.b * x + self.c * x**2 / 2
+
+    def force(self, x: Expr) -> Expr:
+        """The force that holds it at a state."""
+        return self.b + self.c * x
+
+    def steeper(self, curvature: Expr) -> Atom:
+        """The same candidate with ``curvature*x**2/2`` more energy."""
+        if self.is_point:
+            return Atom(self.low, self.high, self.a + curvature * self.low**2 / 2)
+        return Atom(self.low, self.high, self.a, self.b, self.c + curvature)
+
+
+def discrete(energies: Sequence[tuple[Expr, Expr]]) -> list[Atom]:
+    """The candidates of a variable with a few values, each with its energy: points."""
+    order = sorted(energies, key=lambda pair: pair[0])
+    return [Atom(value, value, energy) for value, energy in order]
+
+
+def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence[Expr]) -> list[Atom]:
+    """The candidates of a continuous variable, from low to high.
+
+    Parameters
+    ----------
+    energy : Expr
+    x : Symbol
+    bounds : sequence of Expr
+        What is not negative where the variable may be; linear in it.
+    positive : sequence of Expr
+        What is known to be positive.
+
+    Raises
+    ------
+    UnsupportedLaw
+        If the energy is not made of squares, or the order of its points is open.
+    """
+    signs = Signs(tuple((e, 1) for e in positive))
+    try:
+        places, values = _pieces(energy, x, bounds, signs)
+    except (NotPiecewisePolynomial, Undetermined) as problem:
+        found = f"the sign of {problem.expr} is open" if isinstance(problem, Undetermined) else str(problem)
+        raise UnsupportedLaw(
+            f"The minima of the energy {energy} are not laid out: {found}.",
+            SUPPORTED,
+            "signs of parameters, positive=True, and inequalities between them in subject_to",
+        ) from None
+    if any(p is not None and len(p) > 3 for p in values):
+        raise UnsupportedLaw(f"A piece of the energy {energy} is no square.", SUPPORTED)
+    ends, out, before = (-oo, *places, oo), list[Atom](), None
+    for k, p in enumerate(values):
+        piece = None
+        if p is not None:
+            a, b, c = (*p, *[S.Zero] * (3 - len(p)))
+            piece = Atom(ends[k], ends[k + 1], a, b, 2 * c)
+        place = ends[k]
+        if sides := [one.energy(place) for one in (before, piece) if one is not None and k]:
+            inside = before is not None and piece is not None
+            there = [energy.xreplace({x: place})] if inside else []  # a point of its own may lie lower
+            out.append(Atom(place, place, Min(*(cancel(e) for e in (*sides, *there)))))
+        out += [] if piece is None else [piece]
+        before = piece
+    return out
+
+
+def _pieces(energy: Expr, x: Symbol, bounds: Sequence[Expr], signs: Signs) -> tuple[list[Expr], list[tuple[Expr, ...] | None]]:
+    """All points at which an energy may bend, jump or end, and its coefficients between them; None out of bounds."""
+
+    def elsewhere(e: Expr) -> Expr:
+        """A condition off the points at which it alone holds."""
+        return false if isinstance(e, Eq) else true
+
+    own = sorted((e for e in energy.atoms(Eq, Ne) if e.has(x)), key=str)
+    whole = Builder(x, signs).build(energy.xreplace({e: elsewhere(e) for e in own}))
+    alone = [Builder(x, signs).build(Piecewise((1, e.lhs - e.rhs > 0), (0, True))) for e in own]
+    limits = [Builder(x, signs).build(Piecewise((1, b > 0), (0, True))) for b in bounds]
+    places = list(whole.breaks)
+    for place in (t for pieces in (*alone, *limits) for t in pieces.breaks):
+        if place not in places:
+            places.insert(sum(1 for t in places if signs.sign(place - t, "order") > 0), place)
+
+    def on(pieces: Pieces, k: int) -> tuple[Expr, ...]:
+        return pieces.values[sum(1 for t in pieces.breaks if t in places[:k])]
+
+    return places, [on(whole, k) if all(on(b, k) for b in limits) else None for k in range(len(places) + 1)]

@@ -1,0 +1,186 @@
+"""The states of a site at the lowest of the minima of its energy, for every value of its fields."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
+from typing import Any
+
+from sympy import Dummy, Expr, S, Symbol, oo
+
+from symcavity.algebra.signs import sign_given, sign_of
+from symcavity.errors import UnsupportedLaw
+from symcavity.model.convexity import seeded
+from symcavity.model.laws import Weight
+from symcavity.model.quantities import SiteQuantity
+from symcavity.model.ranges import margins, values_in_range
+from symcavity.sites.branching.branches import Branch
+from symcavity.sites.branching.draws import DRAWS, sample_value, symbols_in
+from symcavity.sites.branching.layout import IllPosed
+from symcavity.sites.branching.solution import Region, SiteSolution
+from symcavity.sites.lowest.atoms import SUPPORTED, Atom, atoms_of, discrete
+from symcavity.sites.lowest.envelope import Envelope, direct, numbers, sequence, simple
+from symcavity.sites.protocol import SiteProblem
+from symcavity.sites.thermal.summed import answer_to_states, moving_field, weight_of
+
+TRIES = 400  # of parameters at which the energy has a minimum
+
+
+@dataclass(frozen=True)
+class Force:
+    """The force on the state of a site: ``shift + slope*eta``, with the sources; and what it adds to the energy.
+
+    Attributes
+    ----------
+    slope, shift : Expr
+    curvature : Expr
+        The site's energy grows by ``curvature*x**2/2``: by what others answer, or by what holds a field.
+    """
+
+    slope: Expr
+    shift: Expr
+    curvature: Expr
+
+
+@dataclass(frozen=True)
+class LowestSolution(SiteSolution):
+    """The states of a site at its lowest minimum; regions of the field are those of one candidate.
+
+    Attributes
+    ----------
+    envelope : Envelope
+        The candidates and the forces at which they switch.
+    force : Force
+    """
+
+    envelope: Envelope = None  # type: ignore[assignment]
+    force: Force = None  # type: ignore[assignment]
+
+    @property
+    def jumping(self) -> frozenset[SiteQuantity]:
+        """The states that have two values where two minima are equally low."""
+        return frozenset(self.unknowns if self.envelope.jumps() else ())
+
+
+def force_on(problem: SiteProblem) -> Force:
+    """What acts on the state of a site besides its own energy, with the self-couplings as symbols."""
+    weight, heard = weight_of(problem), moving_field(problem)
+    source = problem.plain_sources()[heard.source]
+    if weight.is_field:
+        strength = sum((k.symbol for k in heard.feedback if k.emission == weight.mean), S.Zero)
+        if strength == 0:
+            raise UnsupportedLaw(
+                f"{problem.text}: nobody answers to it, and the field that it hears does not move.",
+                "couplings that are heard both ways",
+            )
+        return Force(1 / strength, source / strength, 1 / strength)
+    total, strength = answer_to_states(problem)
+    slope = total.diff(heard.eta)
+    return Force(slope, (total - slope * heard.eta).expand() + source, -strength)
+
+
+def candidates(problem: SiteProblem, weight: Weight, told: Mapping[Any, Expr], curvature: Expr) -> list[Atom]:
+    """The candidates for the minimum of a site's energy, with what others answer."""
+    state = weight.state
+    energy, bounds = weight.energy.xreplace(dict(told)), [b.xreplace(dict(told)) for b in weight.bounds]
+    values = () if weight.is_field else getattr(state.family, "values", ())
+    if values:
+        found = discrete([(v, energy.xreplace({state: v})) for v in values])
+    else:
+        x = Dummy("x", real=True)
+        own = {state: x}
+        positive = margins(problem.ranges)
+        found = atoms_of(energy.xreplace(own), x, [b.xreplace(own) for b in bounds], positive)
+    return [a.steeper(curvature) for a in found]
+
+
+def solve_lowest(problem: SiteProblem) -> LowestSolution:
+    """Lay out the lowest minimum of a site over its field.
+
+    Raises
+    ------
+    IllPosed
+        If the energy has no minimum whatever the feedback, or its candidates come in several orders.
+    UnsupportedLaw
+        If the energy is not made of squares.
+    """
+    weight, heard = weight_of(problem), moving_field(problem)
+    force, sources = force_on(problem), problem.plain_sources()
+    told = {
+        h.carrier: next(e for e in problem.equations() if e.lhs == h.carrier).rhs.xreplace(sources)
+        for h in problem.heard
+        if h is not heard and h.carrier is not None
+    }
+    atoms = candidates(problem, weight, told, force.curvature)
+    envelope = laid_out(problem, atoms)
+    way = sign_of(force.slope)
+    if not way:
+        raise IllPosed(f"{problem.text}: the sign of {force.slope} is open.", "fields of one sign")
+    size = way * force.slope
+    places = [simple((t - force.shift) / size) for t in envelope.switches]
+    s = force.shift + force.slope * heard.eta
+    regions = []
+    for k, atom in enumerate(envelope.atoms):
+        values = states(problem, told, simple(atom.state(s)), heard.eta + sources[heard.source])
+        regions.append((places[k - 1] if k else None, places[k] if k < len(places) else None, values))
+    t = way * heard.eta
+    return LowestSolution(
+        heard.eta,
+        tuple(problem.law.unknowns),
+        tuple(Region(*row) for row in regions),
+        tuple(
+            Branch(values, (*([t - low] if low is not None else []), *([high - t] if high is not None else [])))
+            for low, high, values in regions
+        ),
+        S(way),
+        envelope.assumed,
+        tuple(sources.values()),
+        envelope=envelope,
+        force=force,
+    )
+
+
+def states(problem: SiteProblem, told: Mapping[Any, Expr], x: Expr, eta: Expr) -> dict[SiteQuantity, Expr]:
+    """All states of a site by its own one."""
+    weight, heard = weight_of(problem), moving_field(problem)
+    if weight.is_field:
+        strength = force_on(problem).curvature
+        found = {weight.state: x, weight.mean: simple((x - eta) * strength)}
+    else:
+        found = {weight.state: x}
+        found |= {problem.law.carrier(heard.declared).lhs: (answered(problem) + 0).xreplace({weight.mean: x})}
+    return {q: {**told, **found}[q] for q in problem.law.unknowns}
+
+
+def answered(problem: SiteProblem) -> Expr:
+    """What the field that a state hears is, with the answer to the state."""
+    heard = moving_field(problem)
+    return heard.factor * heard.effective() + problem.plain_sources()[heard.source]
+
+
+def laid_out(problem: SiteProblem, atoms: Sequence[Atom]) -> Envelope:
+    """The lowest candidates in their order, the same at all parameters that are drawn."""
+    parts = [e for a in atoms for e in (a.low, a.high, a.a, a.b, a.c)]
+    symbols = symbols_in([e for e in parts if e not in (oo, -oo)], set())
+    call, rng = numbers(atoms, symbols), seeded(29)
+    found: dict[tuple[int, ...], int] = {}
+    for _ in range(TRIES):
+        point = values_in_range(lambda: [_drawn(s, rng) for s in symbols], symbols, problem.ranges)
+        order = sequence(call(*point))
+        if order is not None:
+            found[order] = found.get(order, 0) + 1
+        if sum(found.values()) == DRAWS:
+            break
+    if not found:
+        raise IllPosed(
+            f"{problem.text}: its energy has no minimum.", "energies that grow with the states", "a penalty on each state"
+        )
+    if len(found) > 1:
+        raise IllPosed(f"{problem.text}: its minima come in different orders.", SUPPORTED)
+    return direct(atoms, next(iter(found)), margins(problem.ranges))
+
+
+def _drawn(symbol: Any, rng: random.Random) -> float:
+    return float(sample_value(symbol, rng))
