@@ -60,11 +60,8 @@ def entropy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
 
 
 def _shared(system: System) -> Expr:
-    """What the declared energy holds of global variables alone, over N."""
-    declared = system.rewritten.declaration.objective
-    terms = () if declared is None else Add.make_args(declared.expand())
-    alone = Add(*(term for term in terms if not term.has(SiteQuantity)))
-    return to_leading_order((in_units_of_n(alone) / N).cancel())
+    """The energy that belongs to no site, over N."""
+    return to_leading_order((in_units_of_n(system.shared_energy.expand()) / N).cancel())
 
 
 def _links(site: Site, weight: Any) -> list[Expr]:

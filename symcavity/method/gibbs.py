@@ -56,9 +56,14 @@ def gibbs(problem: Problem, beta: Any) -> System:
             'beta = Symbol("beta", positive=True)',
         )
     convex = problem.asks_convexity and not problem.constraints
-    equations, weights = _about_minimum(problem, beta) if convex else _over_states(problem, beta)
+    if convex:
+        (equations, weights), pairs, shared = _about_minimum(problem, beta), [], problem.global_objective
+    else:
+        found = Measure(problem, beta)
+        equations, weights, pairs, shared = found.equations, found.weights, found.pairs, found.shared
     return System(
         equations,
+        pairs,
         fixed=problem.fixed,
         name=problem.name,
         source=problem.source,
@@ -67,12 +72,8 @@ def gibbs(problem: Problem, beta: Any) -> System:
         convex=problem.asks_convexity,
         rewritten=problem.rewritten,
         weights=weights,
+        shared_energy=shared,
     )
-
-
-def _over_states(problem: Problem, beta: Expr) -> tuple[list[Equation], dict[Kind, Weight]]:
-    found = Measure(problem, beta)
-    return found.equations, found.weights
 
 
 def _about_minimum(problem: Problem, beta: Expr) -> tuple[list[Equation], dict[Kind, Weight]]:

@@ -72,7 +72,7 @@ def optimality_of(problem: Problem) -> tuple[list[Equation], list[Complementary]
     names = _Names(declared | coefficients | {"u", "v"})
     objective, record.shared = dict(problem.objective), problem.global_objective
     for condition in problem.conditions:
-        nu = _multiplier(condition, names.fresh("nu"))
+        nu = multiplier(condition, names.fresh("nu"))
         record.conditions.append((nu, condition))
         for kind, body in condition.parts.items():
             objective[kind] = objective.get(kind, S.Zero) - nu * body
@@ -102,7 +102,7 @@ def optimality_of(problem: Problem) -> tuple[list[Equation], list[Complementary]
     return [Equation(e.lhs, e.rhs).xreplace(rule) for e in equations] + named, pairs, record
 
 
-def _multiplier(condition: SumCondition, name: str) -> Global:
+def multiplier(condition: SumCondition, name: str) -> Global:
     """The multiplier of a condition on sums over all sites: of any sign, or from zero on, or above zero."""
     if condition.met:
         return Global.above_zero(name)

@@ -10,16 +10,27 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any, NoReturn
 
-from sympy import Add, Expr, S, Sum
+from sympy import Add, Derivative, DiracDelta, Expr, S, Sum
 
 from symcavity.errors import UnsupportedLaw
+from symcavity.method.kkt import multiplier
 from symcavity.model.averages import Expect, Force
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Weight
 from symcavity.model.problem import Problem
-from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, Variable, families, site_quantities
+from symcavity.model.quantities import (
+    Complementary,
+    Field,
+    Global,
+    Quenched,
+    SiteQuantity,
+    Variable,
+    families,
+    site_quantities,
+)
+from symcavity.model.reading import SumCondition
 from symcavity.sites.thermal.fluctuation import KINKS
 
 SUPPORTED = (
@@ -41,28 +52,37 @@ class Measure:
         What the thermal means of all kinds of sites meet.
     weights : dict
         That of each kind of site.
+    pairs : list of Complementary
+        What global variables meet that are bounded by zero.
+    shared : Expr
+        The energy that belongs to no site, with multipliers of conditions on sums.
 
     Raises
     ------
     UnsupportedLaw
-        For conditions on sums over all sites, and kinds of sites that send or hear several fields.
+        For kinds of sites that send or hear several fields.
     """
 
     problem: Problem
     beta: Expr
     equations: list[Equation] = field(default_factory=list)
     weights: dict[Kind, Weight] = field(default_factory=dict)
+    pairs: list[Complementary] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         problem = self.problem
         every = [*problem.objective.values(), problem.global_objective, *(c.expr for c in problem.constraints)]
+        every += [e for c in problem.conditions for e in (*c.parts.values(), c.shared)]
         self._taken = {q.family.name for e in every for q in site_quantities(e)}
         self._taken |= {s.name for e in every for s in e.free_symbols if hasattr(s, "name")}
         fields = [f for kind in problem.kinds for f in problem.book.all(kind)]
         self._taken |= {q.family.name for f in fields for e in (f.emission, f.coupling) for q in site_quantities(e)}
         self._fields = [f for f in fields if f.states()]
-        if problem.conditions:
-            self._refused("The problem has conditions on sums over all sites.")
+        self.shared = problem.global_objective
+        self._objective = dict(problem.objective)
+        self._multipliers: dict[Global, Any] = {}
+        for condition in problem.conditions:
+            self._weigh(condition)
         self._means: dict[Kind, tuple[Expr, SiteQuantity]] = {}
         for f in self._fields:
             _, _, core = emission_parts(f)
@@ -78,7 +98,18 @@ class Measure:
                 self._refused(f"The {kind.sites} hear more than one field of states, or send and hear.")
             if sends or heard:
                 (self._pairs if pair else self._sent if sends else self._loss)(kind, *heard)
-        self._shared()
+        self._stationary()
+
+    def _weigh(self, condition: SumCondition) -> None:
+        """Add a condition on a sum over all sites to the energy, times a multiplier that is not known yet.
+
+        To leading order in N the sum does not fluctuate, so that its thermal mean meets the condition.
+        """
+        nu = multiplier(condition, self._fresh("nu"))
+        self._multipliers[nu] = condition
+        for kind, body in condition.parts.items():
+            self._objective[kind] = self._objective.get(kind, S.Zero) - nu * body
+        self.shared -= nu * condition.shared
 
     # -- kinds of sites --------------------------------------------------------------------------
 
@@ -87,7 +118,7 @@ class Measure:
         state = Field(self._fresh("h"), index=kind.index).at_site()
         message = Variable(self._fresh("lambda", "g"), kind.index).at_site()
         told = {heard.symbol: state} | self._given(kind)
-        energy = self.problem.objective.get(kind, S.Zero).xreplace(told)
+        energy = self._objective.get(kind, S.Zero).xreplace(told)
         bounds = self._bounds(kind, told)
         force = -energy.diff(state)
         jumps = bool(bounds) or energy.has(*KINKS)
@@ -107,12 +138,12 @@ class Measure:
         for f in (f for f in self._fields if f.sender == kind):
             _, share, _ = emission_parts(f)
             total += share * Sum(f.coupling * self.weights[f.hearer].mean, f.hearer.range)
-        self._states(kind, core, mean, total, self.problem.objective.get(kind, S.Zero), {})
+        self._states(kind, core, mean, total, self._objective.get(kind, S.Zero), {})
 
     def _pairs(self, kind: Kind, heard: RandomField) -> None:
         """A kind of site that meets itself in pairs: a product of what is sent and of the field of it."""
         core, mean = self._means[kind]
-        body = self.problem.objective[kind]
+        body = self._objective[kind]
         fixed, share, _ = emission_parts(heard)
         strength = (-body.diff(heard.symbol) / heard.emission).cancel()
         symmetric = heard.coupling.family.reciprocity == 1
@@ -131,20 +162,26 @@ class Measure:
         bounds = self._bounds(kind, told)
         self.weights[kind] = Weight(self.beta, energy.xreplace(told), core, mean, is_field=False, bounds=bounds)
 
-    def _shared(self) -> None:
+    def _stationary(self) -> None:
         """Global variables do not fluctuate: the mean energy is stationary in them."""
-        shared = self.problem.global_objective
-        found = shared.atoms(Global).union(*(w.energy.atoms(Global) for w in self.weights.values()))
-        for g in sorted(found, key=lambda g: g.name):
-            if g.is_bounded:
-                self._refused(f"The global variable {g} is bounded.")
-            slope = shared.diff(g)
+        given = self.problem.given
+        bounds = (b for w in self.weights.values() for b in w.bounds)
+        found = self.shared.atoms(Global).union(*(w.energy.atoms(Global) for w in self.weights.values()))
+        if moved := sorted(set().union(*(b.atoms(Global) for b in bounds)) - set(given), key=str):
+            self._refused(f"The global variable {moved[0]} stands in a constraint of every site.")
+        for g in sorted(found - set(given), key=lambda g: g.name):
+            slope = self.shared.diff(g)
             for kind, weight in self.weights.items():
-                if weight.energy.has(*KINKS) and weight.energy.diff(g) != 0:
-                    self._refused(f"The energy {weight.energy} of the {kind.sites} has kinks, and holds {g}.")
-                if (own := weight.energy.diff(g)) != 0:
-                    slope += Sum(Expect(own), kind.range)
-            self.equations.append(Equation(slope, S.Zero))
+                own = weight.energy.diff(g)
+                if own.has(DiracDelta, Derivative):
+                    self._refused(f"The energy {weight.energy} of the {kind.sites} jumps, and where it does moves with {g}.")
+                slope += Sum(Expect(own), kind.range) if own != 0 else S.Zero
+            if g.is_bounded:  # the energy is least in a variable, and largest in a multiplier
+                sign = -1 if g in self._multipliers else 1
+                self.pairs.append(Complementary(g, (sign * slope).expand(deep=False)))
+            else:
+                self.equations.append(Equation(slope, S.Zero))
+        self.equations += [Equation(c.lhs, c.rhs) for c in self.problem.known]
 
     # -- parts ---------------------------------------------------------------------------------------
 

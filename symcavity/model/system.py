@@ -73,6 +73,7 @@ class System(ByContent):
         rewritten: Rewritten | None = None,
         origin: Any = None,
         weights: Mapping[Kind, Weight] | None = None,
+        shared_energy: Expr = S.Zero,
     ) -> None:
         self.name, self.source, self.cite = read_text(name, "The title"), dict(source or {}), read_text(cite, "cite")
         self.named = read_named(named or {})
@@ -131,6 +132,7 @@ class System(ByContent):
         if not weights:
             refuse_thermal(e.difference for e in self.declared)
         self.weights = dict(weights or {})
+        self.shared_energy = shared_energy  # of a Gibbs measure: what belongs to no site
         read = {kind: read_law(kind, site, pairs, book, taken) for kind in sorted_kinds(kinds)}
         self.laws = {kind: law.weighed(self.weights.get(kind)) for kind, law in read.items()}
         first = next(iter(self.laws), FEATURE)
@@ -412,6 +414,7 @@ class System(ByContent):
             initial=[e.func(marked(e.lhs), marked(e.rhs)) for e in self.initial],
             origin=self.origin,
             weights={kind: weight.where(marked) for kind, weight in self.weights.items()},
+            shared_energy=self.shared_energy,
         )
 
     # -- display ---------------------------------------------------------------------------------
