@@ -28,6 +28,8 @@ def free_energy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
     """
     if not system.weights:
         raise UnsupportedLaw("States that do not fluctuate have no free energy.", "problem.gibbs(beta).cavity()")
+    if any(w.is_cold for w in system.weights.values()):
+        return energy_of(system, sites)
     total = _shared(system)
     for kind, weight in system.weights.items():
         total -= kind.ratio * Average(LogWeight(weight.mean)) / weight.beta
@@ -46,17 +48,46 @@ def energy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
         (heard,) = [h for h in sites[kind].heard if h.declared.states()]
         if heard.declared.sender != kind:
             continue
-        core, mean, strength = weight.state, weight.mean, sites[kind].solution.fluctuation.feedback
         carrier = system.laws[kind].carrier(heard.declared).lhs
-        gained = (core * carrier, strength * core**2, -strength * mean**2)
+        gained = [weight.state * carrier]
+        if not weight.is_cold:
+            strength = sites[kind].solution.fluctuation.feedback
+            gained += [strength * weight.state**2, -strength * weight.mean**2]
         total -= kind.ratio * Add(*map(Average, gained)) / 2
     return total
 
 
 def entropy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
     """The entropy of a Gibbs measure over N: beta times what the energy exceeds the free energy by."""
+    if any(w.is_cold for w in system.weights.values()):
+        return _cold_entropy(system, sites)
     free = free_energy_of(system, sites)
     return next(iter(system.weights.values())).beta * (energy_of(system, sites) - free)
+
+
+def _cold_entropy(system: System, sites: Mapping[Kind, Site]) -> Expr:
+    """The limit of the entropy at zero temperature: minus the explicit slope of the free energy in the temperature.
+
+    States that are discrete have none of their own. A field fluctuates about its minimum by what its energy is curved
+    there, against the variance that it has without: ``-log(1 + c*F)/2``; where it is held at a kink or an edge, its
+    logarithm has no limit. What a state and those that hear it gain of each other is ``F*<x**2>/2``, and the
+    fluctuations of x have a share of ``F*S*T/2`` in it.
+    """
+    total = S.Zero
+    for kind, weight in system.weights.items():
+        site = sites[kind]
+        if weight.is_field:
+            total += kind.ratio * site.solution.freedom()
+            continue
+        if not getattr(weight.state.family, "values", ()):
+            raise UnsupportedLaw(
+                f"{weight.state} is continuous, and its entropy at zero temperature counts nothing.",
+                "entropies of discrete states",
+            )
+        (heard,) = [h for h in site.heard if h.declared.states()]
+        once = S.Half if heard.declared.sender == kind else S.One
+        total += kind.ratio * once * Average(site.solution.force.curvature * SiteResponse(weight.state)) / 2
+    return total
 
 
 def _shared(system: System) -> Expr:

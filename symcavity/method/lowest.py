@@ -54,6 +54,7 @@ def lowest(problem: Problem) -> System:
     weights = {kind: w if w.is_field else replace(w, mean=w.state) for kind, w in found.weights.items()}
     return System(
         equations,
+        [cold(pair) for pair in found.pairs],
         fixed=problem.fixed,
         name=problem.name,
         source=problem.source,
@@ -61,4 +62,5 @@ def lowest(problem: Problem) -> System:
         named=problem.named,
         rewritten=problem.rewritten,
         weights=weights,
+        shared_energy=found.shared,
     )

@@ -10,6 +10,7 @@ import numpy as np
 from sympy import Expr, Symbol
 
 from symcavity.algebra.joint import NumberedAverage
+from symcavity.algebra.precision import is_mpf
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.averages.boxes import boxed
 from symcavity.evaluate.averages.densities import FINEST, LEAST
@@ -102,7 +103,7 @@ class Pass:
             inputs = [None if key in unknowns else env[key] for key in self.keys]
         except KeyError as missing:
             raise ValuesError(f"{missing.args[0]} has no value.", "a value for every parameter") from None
-        return [np.float64(v) if isinstance(v, float | int) else v for v in inputs]
+        return [np.float64(v) if isinstance(v, float | int) or is_mpf(v) else v for v in inputs]  # this pass is in double
 
     def run(self, inputs: Sequence[Any], laws: Any, grids: Grids) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return the values and their derivatives for inputs in order; a budget of time is looked at."""

@@ -358,10 +358,10 @@ class SiteEnsemble:
                     total += jump
                     continue
             total += by_parts(self, field, state, self.over_fields)
-        return _cancelled(total)
+        return cancelled(total)
 
 
-def _cancelled(expr: Expr) -> Expr:
+def cancelled(expr: Expr) -> Expr:
     """Cancel what a sum has in common with its denominator, square roots of quantities included.
 
     The determinant of the covariances often drops out; where fields coincide at the root, it would be 0/0.

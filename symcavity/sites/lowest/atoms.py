@@ -7,12 +7,13 @@ in which they lie in x; between two candidates it switches where both are equall
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from sympy import Eq, Expr, Min, Ne, Piecewise, S, Symbol, cancel, false, oo, true
 
 from symcavity.algebra.piecewise import Builder, NotPiecewisePolynomial, Pieces
-from symcavity.algebra.signs import Signs, Undetermined
+from symcavity.algebra.signs import Signs, Undetermined, sign_of
 from symcavity.errors import UnsupportedLaw
 
 SUPPORTED = "energies that are polynomials of degree two between points; discrete states; inequalities"
@@ -28,6 +29,8 @@ class Atom:
         The ends of the interval; both are the point.
     a, b, c : Expr
         The energy on it; that of a point is ``a``.
+    side : int
+        Of a point at which the energy jumps: on which side it is the lower one, 1 above and -1 below; 0 of others.
     """
 
     low: Expr
@@ -35,6 +38,7 @@ class Atom:
     a: Expr
     b: Expr = S.Zero
     c: Expr = S.Zero
+    side: int = 0
 
     @property
     def is_point(self) -> bool:
@@ -57,11 +61,15 @@ class Atom:
         """The force that holds it at a state."""
         return self.b + self.c * x
 
+    def where(self, rule: dict[Any, Expr]) -> Atom:
+        """The same candidate with other expressions in it."""
+        return Atom(*(e.xreplace(rule) for e in (self.low, self.high, self.a, self.b, self.c)), side=self.side)
+
     def steeper(self, curvature: Expr) -> Atom:
         """The same candidate with ``curvature*x**2/2`` more energy."""
         if self.is_point:
-            return Atom(self.low, self.high, self.a + curvature * self.low**2 / 2)
-        return Atom(self.low, self.high, self.a, self.b, self.c + curvature)
+            return replace(self, a=self.a + curvature * self.low**2 / 2)
+        return replace(self, c=self.c + curvature)
 
 
 def discrete(energies: Sequence[tuple[Expr, Expr]]) -> list[Atom]:
@@ -109,7 +117,9 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
         if sides := [one.energy(place) for one in (before, piece) if one is not None and k]:
             inside = before is not None and piece is not None
             there = [energy.xreplace({x: place})] if inside else []  # a point of its own may lie lower
-            out.append(Atom(place, place, Min(*(cancel(e) for e in (*sides, *there)))))
+            lowest = Min(*(cancel(e) for e in (*sides, *there)))
+            step = sign_of(cancel(sides[0] - sides[1])) if inside and cancel(sides[0] - lowest) * cancel(sides[1] - lowest) == 0 else 0
+            out.append(Atom(place, place, lowest, side=step or 0))
         out += [] if piece is None else [piece]
         before = piece
     return out

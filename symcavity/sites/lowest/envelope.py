@@ -32,6 +32,11 @@ class Envelope:
     switches: tuple[Expr, ...]
     assumed: tuple[Any, ...]
 
+    def xreplace(self, rule: dict[Any, Expr]) -> Envelope:
+        """The same with other expressions in it."""
+        atoms = (a.where(rule) for a in self.atoms)
+        return Envelope(tuple(atoms), tuple(t.xreplace(rule) for t in self.switches), self.assumed)
+
     def jumps(self) -> list[tuple[Expr, Expr]]:
         """The forces at which the state jumps, and by how much."""
         found = ((t, simple(b.state(t) - a.state(t))) for (a, b), t in zip(pairwise(self.atoms), self.switches, strict=True))

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import Any
 
-from sympy import Dummy, Expr, S, Symbol, oo
+from sympy import Dummy, Expr, Piecewise, S, Symbol, log, oo
 
 from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.errors import UnsupportedLaw
+from symcavity.model.averages import Average
 from symcavity.model.convexity import seeded
 from symcavity.model.laws import Weight
 from symcavity.model.quantities import SiteQuantity
@@ -53,10 +54,33 @@ class LowestSolution(SiteSolution):
     envelope : Envelope
         The candidates and the forces at which they switch.
     force : Force
+    state : SiteQuantity
+        The variable whose energy it is.
     """
 
     envelope: Envelope = None  # type: ignore[assignment]
     force: Force = None  # type: ignore[assignment]
+    state: SiteQuantity = None  # type: ignore[assignment]
+
+    def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> LowestSolution:
+        """The solution at the mean self-couplings.
+
+        Raises
+        ------
+        UnsupportedLaw
+            If nothing holds a state: its feedback was dropped.
+        """
+        found, rule = super().at(means, covariance), dict(means)
+        force = Force(*(e.xreplace(rule) for e in (self.force.slope, self.force.shift, self.force.curvature)))
+        return replace(found, envelope=self.envelope.xreplace(rule), force=force)
+
+    def freedom(self) -> Expr:
+        """The logarithm of how far a field fluctuates about its minimum, in units of what it does without its energy."""
+        atoms = self.envelope.atoms
+        if any(a.is_point for a in atoms):
+            return -oo
+        cases = [(-log(simple(a.c / self.force.curvature)) / 2, self.state < a.high) for a in atoms]
+        return Average(Piecewise(*cases[:-1], (cases[-1][0], True)))
 
     @property
     def jumping(self) -> frozenset[SiteQuantity]:
@@ -139,6 +163,7 @@ def solve_lowest(problem: SiteProblem) -> LowestSolution:
         tuple(sources.values()),
         envelope=envelope,
         force=force,
+        state=weight.state,
     )
 
 

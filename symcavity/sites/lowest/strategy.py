@@ -11,17 +11,21 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from sympy import DiracDelta, Expr, Poly, S, Symbol, oo
+from sympy import Dummy, Expr, Heaviside, Poly, S, Symbol, cancel, oo, sqrt
 
+from symcavity.algebra.phi import gaussian_density
 from symcavity.algebra.signs import sign_of
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.sites.branching.averages import SiteEnsemble
+from symcavity.sites.branching.averages import SiteEnsemble, cancelled
 from symcavity.sites.branching.layout import IllPosed
 from symcavity.sites.branching.strategy import sign_relations
-from symcavity.sites.lowest.site import LowestSolution, solve_lowest
+from symcavity.model.quantities import SiteQuantity
+from symcavity.sites.by_parts import weights
+from symcavity.sites.lowest.envelope import simple
+from symcavity.sites.lowest.site import solve_lowest
 from symcavity.sites.protocol import SiteProblem, Solution
 from symcavity.sites.site import Site, response_steps
 from symcavity.sites.thermal.summed import moving_field, weight_of
@@ -75,11 +79,54 @@ class LowestEnsemble(SiteEnsemble):
 
     def over_fields(self, body: Expr) -> Expr:
         """Average an expression over the fields; one with the square of a slope that jumps is infinite."""
+        body = self._beside(body)
         steep = [r for r in sorted(body.atoms(SiteResponse), key=str) if self._jumps(r)]
         if steep and Poly(body, *steep).total_degree() > 1:
             return S.Infinity
         return super().over_fields(body)
 
+    def _beside(self, body: Expr) -> Expr:
+        """An expression whose steps have at a state that lies on them the value of the side of lower energy."""
+        state = self.solution.state
+        rule = {}
+        for step in body.atoms(Heaviside):
+            slope = step.args[0].diff(state)
+            for atom in self.solution.envelope.atoms if slope != 0 and not slope.has(state) else ():
+                if atom.side and cancel(step.args[0].xreplace({state: atom.low})) == 0:
+                    rule[step] = Heaviside(step.args[0], S.One if sign_of(slope) == atom.side else S.Zero)
+        return body.xreplace(rule)
+
+    def _by_parts(self, body: Expr, jumping: list[SiteResponse]) -> Expr:
+        """Average a response: the slopes between the jumps, and each jump times the density of the field there."""
+        if self.outer:
+            return super()._by_parts(body, jumping)
+        rest, found = weights(body, jumping, self.solution.unknowns)
+        total = self.over_fields(rest) if rest != 0 else S.Zero
+        slopes = _Slopes(self.kind, self.solution, self.fields, self.covariance, self.sources)
+        for response, weight in found:
+            source, field, _ = self._source(response)
+            total += slopes.over_fields(weight * response)
+            total += weight * self.jump(response.state, source, field)
+        return cancelled(total)
+
+    def jump(self, state: SiteQuantity, source: Symbol, field: Symbol) -> Expr:
+        """What the delta functions of a slope contribute to its average."""
+        width, zero, total = sqrt(self.covariance[field, field]), self._zero(), S.Zero
+        turn = {self.solution.inner: self.solution.reflection * Dummy("t", real=True)}
+        (t,) = next(iter(turn.values())).free_symbols
+        for low, high in pairwise(self.solution.regions):
+            gap = (high.values[state] - low.values[state]).xreplace(turn).xreplace({t: high.low}).xreplace(zero)
+            moved = -high.low.diff(source).xreplace(zero)
+            total += simple(gap * moved / width) * gaussian_density(simple(high.low.xreplace(zero) / width))
+        return total
+
     def _jumps(self, response: SiteResponse) -> bool:
         """Whether the state jumps with any field: the switches move with all of them."""
         return response.state in self.solution.jumping
+
+
+class _Slopes(SiteEnsemble):
+    """The same site without its jumps."""
+
+    def _jumps(self, response: SiteResponse) -> bool:  # noqa: ARG002 - the signature of what it replaces
+        return False
