@@ -131,6 +131,8 @@ def _jumping(theory: Theory) -> frozenset[Any]:
     """The states whose law jumps with a field that sums states."""
     found: set[Any] = set()
     for kind, site in theory.inserted.items():
+        if site.law.weight is not None:  # its law says which of several states is meant
+            continue
         if any(f.states() for f in theory.system.laws[kind].fields):
             found |= getattr(site.solution, "jumping", frozenset())
     return frozenset(found)

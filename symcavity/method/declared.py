@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-from sympy import IndexedBase, S, Sum, Symbol
+from sympy import IndexedBase, S, Sum, Symbol, oo
 
 from symcavity.algebra.choice import Choice
 from symcavity.algebra.indexed import fresh_index
@@ -52,7 +52,9 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
         data |= {"minimize": minimize, "subject_to": list(subject_to)}
     elif system.weights:
         minimize = system.rewritten.typed.objective
-        data |= {"minimize": minimize, "subject_to": [], "beta": next(iter(system.weights.values())).beta}
+        beta = next(iter(system.weights.values())).beta
+        data |= {"minimize": minimize, "subject_to": []}
+        data |= {"lowest": True, "subject_to": list(system.rewritten.typed.entries)} if beta == oo else {"beta": beta}
     else:
         equations, conditions = system.typed
         data |= {"equations": list(equations), "conditions": list(conditions)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import chain, count
 from typing import Any
 
-from sympy import Add, Expr, S, Sum
+from sympy import Add, Expr, S, Sum, oo
 
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.kkt import optimality
@@ -116,6 +116,10 @@ def gibbs_steps(system: System, make: StepMaker) -> list[Step]:
     sums = (Add(*(Sum(body, kind.range) for kind, body in parts.items())) for parts in system.global_conditions)
     claims += [Equation(total, S.Zero) for total in sums]
     beta = next(iter(system.weights.values())).beta
+    if beta == oo:
+        states = [w.state for w in system.weights.values() if not w.is_field]
+        data = {"states": states, "force": any(c.rhs.has(Force) for c in claims)}
+        return [make.within("The lowest minimum")("lowest_state", "lowest_state", claims, data=data, rests_on=("problem",))]
     means = [w.mean for w in system.weights.values()]
     rule = "gibbs" if all(w.cold is not None for w in system.weights.values()) else "measure"
     data = {"beta": beta, "means": means, "force": any(c.rhs.has(Force) for c in claims)}

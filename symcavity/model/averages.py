@@ -235,6 +235,11 @@ class Force(Node):
 class Lowest(Node):
     """The state of a site at which the declared objective is lowest, at given couplings."""
 
+    @property
+    def body(self) -> Expr:
+        """The state."""
+        return self.args[0]
+
     def _sympystr(self, _printer: Any) -> str:
         return f"argmin({plain(self.args[0])})"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Float, Max, Min, Rational, S, sqrt
+from sympy import Add, Dummy, Expr, Float, Max, Min, Rational, S, oo, sqrt
 
 from symcavity.algebra.precision import mp
 from symcavity.algebra.quadrature import mp_average
@@ -19,6 +19,7 @@ from symcavity.sites.branching.averages import quenched_average
 from symcavity.sites.sets.averages import ProjectionAverage
 from symcavity.witness.declared import declared_of, kind_of
 from symcavity.witness.direct import direct_average, hold
+from symcavity.witness.lowest import steep
 from symcavity.witness.points import solved_point
 from symcavity.witness.registry import largest, numeric, result, witness
 from symcavity.witness.set_averages import vector_average
@@ -77,6 +78,8 @@ def squares(step: Step, dps: int) -> list[Verdict]:
     for claim in step.claims:
         if claim.rhs.has(ProjectionAverage):
             out += vector_average(step.evidence["theory"], [(claim.lhs, claim.rhs)])
+        elif claim.rhs == oo:
+            out += steep(step.evidence["theory"], claim.lhs)
         else:
             out += _verdict(*_by_quadrature(step.evidence["theory"], claim.lhs, claim.rhs, dps))
     return out

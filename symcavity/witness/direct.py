@@ -89,7 +89,7 @@ def hold(
     key = (side.kind, body, claimed, dps, size)
     if key not in known and is_joint(side):
         known[key] = joint_average(side, body, claimed / size if size is not None else claimed)
-    if key not in known and side.law.weight is not None:
+    if key not in known and side.law.weight is not None and not side.law.weight.is_cold:
         known[key] = _thermal(theory, side, body, claimed, size)
     if key not in known:
         known[key] = _hold(theory, side, body, claimed, dps, size)

@@ -18,6 +18,7 @@ from symcavity.witness import (
     identities,
     joint,
     kernels,
+    lowest,
     messages,
     minimum,
     motion,
@@ -42,7 +43,7 @@ from symcavity.witness.world import DIGITS
 SUBJECTS = (
     *(centre, kernels, optimality, verbs, statistics, effective, averages, joint, fresh),
     *(sets, set_minima, set_identities, solved, identities, substitution, stability, messages, motion, descent),
-    *(minimum, pairs, fluctuations, thermal, states),
+    *(minimum, pairs, fluctuations, thermal, states, lowest),
 )
 
 

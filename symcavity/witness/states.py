@@ -13,7 +13,7 @@ from symcavity.algebra.quadrature import break_points
 from symcavity.model.averages import Expect, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import SiteCount
-from symcavity.model.quantities import Global, Quenched, SiteQuantity, site_quantities
+from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.registry import result, witness
 from symcavity.witness.thermal import MODULES, Weighed, numbers_at, one_of_each, weight_about_minimum
@@ -37,7 +37,7 @@ class Summed:
     def __init__(self, theory: Any, side: Any, rule: dict[Any, Any]) -> None:
         self.weight, self.rule = side.law.weight, rule
         weight, system = self.weight, theory.system
-        self.beta = float(weight.beta.xreplace(rule))
+        self.beta = 1.0 if weight.is_cold else float(weight.beta.xreplace(rule))  # the lowest state is that of any beta
         typed = system.rewritten.typed
         objective = system.own(one_of_each(typed.objective))
         bounds = [b for b in map(system.own, map(one_of_each, typed.entries)) if isinstance(b, Relational)]
@@ -234,7 +234,7 @@ class Few:
         self.values: dict[Any, float] = {}
         self.told: dict[Any, Any] = {}
         for weight in system.weights.values():
-            if not weight.is_field:
+            if not weight.is_field and weight.mean != weight.state:
                 self.told[weight.mean.family] = weight
 
     def elsewhere(self) -> Few:
@@ -292,7 +292,7 @@ def written_out(expr: Any) -> Any:
     return expr.func(*map(written_out, expr.args))
 
 
-@witness("measure")
+@witness("measure", "lowest_state")
 def measured(step: Step, _dps: int) -> list[Verdict]:
     """The declared energy of two configurations, put together from the weights of the sites and what they hear."""
     system = step.evidence["theory"].system
@@ -311,7 +311,8 @@ def _named(claim: Any) -> Any:
     """The field whose mean or sum a claim tells; None of others."""
     if isinstance(claim.lhs, Expect):
         return claim.lhs.body
-    return claim.lhs if isinstance(claim.lhs, SiteQuantity) and not claim.rhs.has(Expect) else None
+    is_sum = isinstance(claim.lhs, SiteQuantity) and isinstance(claim.lhs.family, Field)
+    return claim.lhs if is_sum and not claim.rhs.has(Expect) else None
 
 
 def _rebuilt(step: Step, few: Few) -> float:

@@ -46,7 +46,7 @@ from symcavity.algebra.choice import Choice
 from symcavity.algebra.flow import Element, Rate
 from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.precision import mp
-from symcavity.model.averages import Average, Expect, Force, SiteResponse
+from symcavity.model.averages import Average, Expect, Force, Lowest, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, N, SiteCount, is_index
@@ -281,7 +281,11 @@ class World:
         """The indices of the sites of a kind."""
         return range(1, self.sizes[kind.size] + 1)
 
-    def expectation(self, node: Expect, env: Env) -> Any:
+    def force(self, node: Force, env: Env) -> Any:
+        """The force on a field where the energy jumps: any function of the field."""
+        return self.expectation(Expect(node), env)
+
+    def expectation(self, node: Any, env: Env) -> Any:
         """A thermal average: here that of a state which does not fluctuate, and of some force on it."""
         rule = {f: -f.args[0] / 3 - f.args[0] ** 2 / 5 for f in node.atoms(Force)}
         return self.evaluate(node.body.xreplace(rule), env)
@@ -469,6 +473,8 @@ _FIRST: list[tuple[Any, Callable[..., Any]]] = [
     (Sum, World.total),
     (Average, World.average),
     (Expect, World.expectation),
+    (Lowest, World.expectation),
+    (Force, World.force),
     (SiteResponse, World.site_response),
     (ResponseElement, World.response_element),
     (Perturbation, World.perturbation),

@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sympy import Equality, Expr
+from sympy import Equality, Expr, oo
 from sympy.core.relational import Relational
 
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.method.fluctuation_steps import fluctuation_steps, fluctuations_of
 from symcavity.method.gibbs import gibbs
+from symcavity.method.lowest import lowest
 from symcavity.method.kkt import optimality
 from symcavity.method.pair import pair_of
 from symcavity.method.pair_steps import pair_steps
@@ -254,7 +255,8 @@ def _system(declared: Mapping[str, Any], nodes: Decoder) -> System:
             problem = (Problem if declared["convex"] is True else AnyProblem)(
                 nodes[declared["minimize"]], conditions, fixed, **rest
             )
-            return gibbs(problem, _expression(nodes[declared["beta"]]))
+            beta = _expression(nodes[declared["beta"]])
+            return lowest(problem) if beta == oo else gibbs(problem, beta)
         return optimality(Problem(nodes[declared["minimize"]], conditions, fixed, **rest))
     equations, pairs = ([entry(e) for e in declared[k]] for k in ("equations", "conditions"))
     return System(equations, pairs, fixed, **rest)

@@ -93,7 +93,7 @@ def _problem(step: Step) -> Facts:
         "given": [quantity(q) for q in quenched if getattr(q, "law", None) is None],
         "drawn": [quantity(q) for q in quenched if getattr(q, "law", None) is not None],
         "anew_laws": Said(_laws(data.get("anew") or (), ())),
-        "convex": minimize is not None and data.get("beta") is None, "beta": data.get("beta"),
+        "convex": minimize is not None and not (data.get("beta") or data.get("lowest")), "beta": data.get("beta"),
         "who": who, "rows": rows, "constraints": conditions, "declared": declared,
         "laws": Said(_laws(quenched, data.get("heard") or ())), "choices": list(_choices(data.get("choices") or ())),
         "limit": limit(data.get("kinds") or (FEATURE, DATUM)),
@@ -181,7 +181,7 @@ def _branches(step: Step) -> Facts:
     }
 
 
-@facts_of("fluctuation", "thermal_sum")
+@facts_of("fluctuation", "thermal_sum", "lowest")
 def _fluctuation(step: Step) -> Facts:
     return {"signs": relations(step.data) if step.data.get("sign_assumptions") else []}
 

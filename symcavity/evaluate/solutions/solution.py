@@ -298,6 +298,8 @@ class Solution(Table):
         if (product := found.product) is not None:
             return self[product]
         matrix = mp.matrix([[self.number(e) if e != 0 else 0 for e in row] for row in found.matrix])
+        if any(mp.isinf(e) for e in matrix):  # where states jump
+            return given_out(mp.inf)
         with mp.workdps(self.dps + GUARD):
             largest = max(abs(e) for e in mp.eig(matrix, left=False, right=False))
         with mp.workdps(self.dps):

@@ -74,6 +74,14 @@ class LowestSolution(SiteSolution):
         force = Force(*(e.xreplace(rule) for e in (self.force.slope, self.force.shift, self.force.curvature)))
         return replace(found, envelope=self.envelope.xreplace(rule), force=force)
 
+    def expression(self, state: SiteQuantity) -> Expr:
+        """One expression for a state: by cases where it jumps."""
+        if not self.jumping:
+            return super().expression(state)
+        t = self.reflection * self.inner
+        cases = [(region.values[state], t < region.high) for region in self.regions[:-1]]
+        return Piecewise(*cases, (self.regions[-1].values[state], True))
+
     def freedom(self) -> Expr:
         """The logarithm of how far a field fluctuates about its minimum, in units of what it does without its energy."""
         atoms = self.envelope.atoms

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from sympy import Dummy, Expr, Heaviside, Poly, S, Symbol, cancel, oo, sqrt
+from sympy import DiracDelta, Dummy, Expr, GreaterThan, Heaviside, Piecewise, Poly, S, Symbol, cancel, oo, sqrt
 
 from symcavity.algebra.phi import gaussian_density
 from symcavity.algebra.signs import sign_of
@@ -19,6 +19,7 @@ from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
+from symcavity.record.symbols import LawFunction
 from symcavity.sites.branching.averages import SiteEnsemble, cancelled
 from symcavity.sites.branching.layout import IllPosed
 from symcavity.sites.branching.strategy import sign_relations
@@ -68,9 +69,56 @@ class Lowest:
         return LowestEnsemble(site.kind, site.solution, etas, dict(site.covariance), site.sources())
 
     def steps(self, site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
-        """The energy of the new site, its lowest minimum, and the responses of its states."""
-        key, kind = site.kind.key, site.kind
-        return response_steps(site, make, wanted, f"{key}.effective_law")
+        """The energy of the new site, its lowest minimum, where that jumps, and the responses of its states."""
+        key, kind, solution = site.kind.key, site.kind, site.solution
+        zero, weight = {kind.index: S.Zero}, weight_of(site.problem)
+        still = dict.fromkeys(solution.sources, S.Zero)
+        x, force = weight.state, solution.force
+        slope = (force.shift.xreplace(still) + force.slope * solution.inner) if not weight.is_field else S.Zero
+        gained = force.curvature * (x - solution.inner) ** 2 / 2 if weight.is_field else force.curvature * x**2 / 2 - slope * x
+        relations = sign_relations(site)
+        data = {
+            "kind": kind, "state": x.xreplace(zero), "field": solution.inner.xreplace(zero), "force": slope.xreplace(zero),
+            "strength": (1 / force.curvature if weight.is_field else -force.curvature).xreplace(zero),
+            "field_site": weight.is_field, "discrete": not weight.is_field and bool(getattr(x.family, "values", ())),
+        }  # fmt: skip
+        energy = make(
+            f"{key}.energy",
+            "site_energy",
+            [Equation(LawFunction(Symbol("E"), x, 0).xreplace(zero), (weight.energy + gained).xreplace(zero))],
+            data=data | {"bounds": [GreaterThan(b.xreplace(zero), 0, evaluate=False) for b in weight.bounds]},
+            assumptions=(("lowest", {}),),
+            rests_on=(f"{key}.effective_law",),
+        )
+        shown = [q for q in solution.unknowns if q in (x, weight.mean)]
+        lowest = make(
+            f"{key}.solution",
+            "lowest",
+            [Equation(q.xreplace(zero), solution.expression(q).xreplace(still).xreplace(zero)) for q in shown],
+            data=data | {"several": len(solution.regions) > 1, "jumps": bool(solution.jumping), "sign_assumptions": relations},
+            assumptions=(("sign", {"relations": relations}),) if relations else (),
+            rests_on=(f"{key}.energy",),
+        )
+        steps = [energy, lowest]
+        if solution.jumping and wanted:
+            nodes = sorted({r for e in wanted for r in e.atoms(SiteResponse) if r.state in solution.jumping}, key=str)
+            claims = [Equation(r.xreplace(zero), self._slope(site, r).xreplace(zero)) for r in nodes]
+            steps.append(make(f"{key}.jump", "jump", claims, data=data, rests_on=(f"{key}.solution",)))
+        return [*steps, *response_steps(site, make, wanted, steps[-1].key)]
+
+    @staticmethod
+    def _slope(site: Site, response: SiteResponse) -> Expr:
+        """The slope of a state: between the jumps, and delta functions that carry them."""
+        solution, ensemble = site.solution, site.at_labels
+        source, still = ensemble.source(response), dict.fromkeys(solution.sources, S.Zero)
+        t = solution.reflection * solution.inner
+        cases = [(ensemble.response(r.values, None, response).xreplace(still), None if r.high is None else t < r.high.xreplace(still)) for r in solution.regions]
+        total: Expr = Piecewise(*((value, True if test is None else test) for value, test in cases))
+        for low, high in pairwise(solution.regions):
+            place = high.low.xreplace(still)
+            gap = (high.values[response.state] - low.values[response.state]).xreplace({solution.inner: solution.reflection * high.low}).xreplace(still)
+            total += simple(-gap * high.low.diff(source).xreplace(still)) * DiracDelta(t - place)
+        return total
 
 
 @dataclass(frozen=True)
@@ -119,6 +167,10 @@ class LowestEnsemble(SiteEnsemble):
             moved = -high.low.diff(source).xreplace(zero)
             total += simple(gap * moved / width) * gaussian_density(simple(high.low.xreplace(zero) / width))
         return total
+
+    def source(self, response: SiteResponse) -> Symbol:
+        """The source that a response is to."""
+        return self._source(response)[0]
 
     def _jumps(self, response: SiteResponse) -> bool:
         """Whether the state jumps with any field: the switches move with all of them."""

@@ -1,0 +1,174 @@
+"""Witnesses of the lowest minimum: a search over all states of the declared energy, at many fields."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sympy import DiracDelta, Expr, S, solve
+
+from symcavity.algebra.quadrature import break_points
+from symcavity.model.averages import SiteResponse
+from symcavity.model.quantities import SiteQuantity
+from symcavity.errors import UnsupportedLaw
+from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
+from symcavity.record.symbols import OrderParameter
+from symcavity.witness.registry import result, witness
+from symcavity.witness.states import Summed
+from symcavity.witness.thermal import numbers_at
+
+FIELDS = 241  # places of the field at which the lowest state is looked for
+HALVINGS = 12
+JUMP = 1e-3  # of what a state moves by between far fields, where its largest jump is looked for
+FAR = 6.0  # in the field's standard deviations
+STATES, ROUNDS = 20001, 3  # of a continuous state, on ever finer grids
+
+
+class Searched:
+    """A site as it was declared, at numbers: its lowest state, by search over all of them."""
+
+    def __init__(self, theory: Any, kind: Any, claims: Sequence[Any] = ()) -> None:
+        self.kind, self.side = kind, theory.inserted[kind]
+        exprs = [c.difference for c in claims]
+        bare = sum((e.replace(DiracDelta, lambda a: a) for e in exprs), S.Zero)
+        rule = _admitted(theory, numbers_at(theory, bare, self.side), self.side)
+        zero = {q.xreplace({self.kind.index: S.Zero}): v for q, v in rule.items() if isinstance(q, SiteQuantity)}
+        self.known = {k: v for k, v in {**rule, **zero}.items() if k not in {h.eta for h in self.side.heard}}
+        self.summed = Summed(theory, self.side, rule)
+        self.eta = next(h.eta for h in self.side.heard if h.declared.states())
+
+    def energies(self, field: float, x: np.ndarray) -> np.ndarray:
+        """The declared energy by state, with what the others answer."""
+        return -self.summed.exponent(np.array([field]), [x])[0]
+
+    def lowest(self, field: float) -> tuple[float, float, float]:
+        """The lowest state, its energy, and how fine the last grid of states was."""
+        summed = self.summed
+        if summed.free is None:
+            x = np.array(sorted(float(v) for v in summed.weight.state.family.values))
+            low = self.energies(field, x)
+            return float(x[np.argmin(low)]), float(low.min()), 0.0
+        own = [float(b) for b in summed.breaks]
+        low, high = -100.0, 100.0
+        for _ in range(ROUNDS):
+            x = np.unique([*np.linspace(low, high, STATES), *(b for b in own if low <= b <= high)])
+            near = np.concatenate([x, *(np.array([b - 1e-12, b + 1e-12]) for b in own)])
+            x = np.sort(near)
+            energy = self.energies(field, x)
+            best = float(x[np.nanargmin(energy)])
+            step = (high - low) / STATES
+            low, high = best - 20 * step, best + 20 * step
+        return best, float(np.nanmin(energy)), step
+
+    def number(self, expr: Expr, field: float) -> float:
+        """A claimed expression at a value of the field."""
+        value = expr.xreplace(self.known | {self.eta: S(field)})
+        return float(value.evalf(20))
+
+    def fields(self) -> np.ndarray:
+        """Values of the field, none of which is a switch."""
+        width = float(self.side.covariance[self.eta, self.eta].xreplace(self.known) ** 0.5)
+        return np.linspace(-FAR, FAR, FIELDS) * width * 1.0123 + 0.00137 * width
+
+
+def _admitted(theory: Any, rule: dict[Any, Any], side: Any) -> dict[Any, Any]:
+    """The numbers with order parameters so small that all holds which the derivation assumes of them."""
+    for _ in range(HALVINGS):
+        if all(c.xreplace(rule) != S.false for c in side.solution.assumed):
+            return rule
+        rule = {s: v / 2 if isinstance(s, OrderParameter) else v for s, v in rule.items()}
+    raise UnsupportedLaw(f"No numbers are found that the law of {side.kind.site} admits.", "laws with a minimum")
+
+
+@witness("site_energy")
+def energy(step: Step, _dps: int) -> list[Verdict]:
+    """The energy of the new site against the declared objective, up to what no state changes."""
+    site, worst = Searched(step.evidence["theory"], step.data["kind"], step.claims), 0.0
+    (claim,) = step.claims
+    state = site.side.law.weight.state.xreplace({site.kind.index: S.Zero})
+    summed = site.summed
+    if summed.free is None:
+        x = np.array([float(v) for v in summed.weight.state.family.values])
+    else:
+        x = np.array([-1.37, -0.41, 0.29, 0.83, 1.71])
+    for field in (-0.9, 0.7):
+        told = np.array([site.number(claim.rhs.xreplace({state: S(float(v))}), field) for v in x])
+        direct = site.energies(field, x)
+        inside = np.isfinite(direct)
+        gap = (told - direct)[inside]
+        worst = max(worst, float(np.ptp(gap)) / max(1.0, float(np.ptp(told[inside]))))
+    return result(BRUTE_FORCE, bool(worst < 1e-9), "the declared objective at several states", f"by {worst:.2g}")
+
+
+@witness("lowest")
+def lowest(step: Step, _dps: int) -> list[Verdict]:
+    """The claimed state against the lowest of all, by search; where two are equally low either will do."""
+    site, worst = Searched(step.evidence["theory"], step.data["kind"], step.claims), 0.0
+    weight, index = site.side.law.weight, {site.kind.index: S.Zero}
+    (claim,) = (c for c in step.claims if c.lhs == weight.state.xreplace(index))
+    for field in site.fields():
+        told = site.number(claim.rhs, float(field))
+        best, least, step_ = site.lowest(float(field))
+        near = np.array([told, told - 1e-9, told + 1e-9]) if site.summed.free is not None else np.array([told])
+        own = float(np.nanmin(site.energies(float(field), near)))
+        worst = max(worst, (own - least) / max(1.0, abs(least)))
+        if worst > 1e-6:
+            return result(BRUTE_FORCE, False, "", f"at the field {field:.4g} the state {best:.6g} is lower than {told:.6g}")
+    return result(BRUTE_FORCE, True, f"a search over all states at {FIELDS} fields")
+
+
+@witness("jump")
+def jump(step: Step, _dps: int) -> list[Verdict]:
+    """The slope with its delta functions, summed up between two far fields, against the difference of the states there."""
+    site, worst = Searched(step.evidence["theory"], step.data["kind"], step.claims), 0.0
+    weight, zero = site.side.law.weight, {site.kind.index: S.Zero}
+    heard = next(h for h in site.side.heard if h.eta == site.eta)
+    low, high = float(site.fields()[0]), float(site.fields()[-1])
+    for claim in step.claims:
+        if claim.lhs.field is not None and claim.lhs.field != (heard.carrier and heard.carrier.xreplace(zero)):
+            continue
+        ends = [site.lowest(field)[0] for field in (low, high)]
+        if weight.is_field and claim.lhs.state == weight.mean.xreplace(zero):  # what it sends is the force on its field
+            ends = [(end - field) / site.summed.strength for end, field in zip(ends, (low, high), strict=True)]
+        elif claim.lhs.state != weight.state.xreplace(zero):
+            continue
+        whole = (ends[1] - ends[0]) / site.summed.factor
+        worst = max(worst, abs(_summed_up(site, claim.rhs, low, high) - whole) / max(1.0, abs(whole)))
+    return result(BRUTE_FORCE, bool(worst < 1e-5), "states found by search at two far fields", f"by {worst:.2g}")
+
+
+def _summed_up(site: Searched, slope: Expr, low: float, high: float) -> float:
+    """The integral of a slope over the field: between its breaks, and over its delta functions."""
+    expr, eta, total = slope.xreplace(site.known), site.eta, 0.0
+    for delta in expr.atoms(DiracDelta):
+        (place,) = solve(delta.args[0], eta)
+        if low < place < high:
+            total += float(expr.coeff(delta).xreplace({eta: place}) / abs(delta.args[0].diff(eta)))
+    rest = expr.replace(DiracDelta, lambda *_: S.Zero)
+    breaks = sorted(float(b) for b in break_points(rest, eta) if low < b < high)
+    z, w = np.polynomial.legendre.leggauss(12)
+    for a, b in pairwise([low, *breaks, high]):
+        total += sum(float(rest.xreplace({eta: S(v)})) * u for v, u in zip((a + b + (b - a) * z) / 2, w, strict=True)) * (b - a) / 2
+    return total
+
+
+def steep(theory: Any, square: Expr) -> list[Verdict]:
+    """That the average of a squared slope is infinite: the state jumps between two fields, however close they are."""
+    (kind,) = {k for r in square.atoms(SiteResponse) for k in r.state.site}
+    site = Searched(theory, kind)
+    fields = site.fields()
+    found = np.array([site.lowest(float(field))[0] for field in fields])
+    k = int(np.argmax(np.diff(found)))
+    low, high = float(fields[k]), float(fields[k + 1])
+    ends = [found[k], found[k + 1]]
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        here = site.lowest(middle)[0]
+        if abs(here - ends[0]) < abs(here - ends[1]):
+            low, ends[0] = middle, here
+        else:
+            high, ends[1] = middle, here
+    ok = bool(ends[1] - ends[0] > JUMP * (found[-1] - found[0]))
+    return result(BRUTE_FORCE, ok, "a search for the lowest state at ever closer fields", "no jump is found")
