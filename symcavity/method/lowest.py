@@ -54,7 +54,7 @@ def lowest(problem: Problem) -> System:
     weights = {kind: w if w.is_field else replace(w, mean=w.state) for kind, w in found.weights.items()}
     return System(
         equations,
-        [cold(pair) for pair in found.pairs],
+        [*(cold(pair) for pair in found.pairs), *problem.ranges],
         fixed=problem.fixed,
         name=problem.name,
         source=problem.source,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -25,6 +25,7 @@ from sympy import (
     Symbol,
     Tuple,
     lambdify,
+    oo,
     sign,
     sympify,
 )
@@ -199,6 +200,11 @@ def _gap(direct: Any, expected: Any) -> Any:
     return abs(direct - expected) / (scale if scale > mp.mpf("1e-12") else 1)
 
 
+def case_at(side: Any, values: Mapping[Any, Any]) -> Any:
+    """The solution of a site, in the case that holds at values where it has several."""
+    return side.solution.where(values) if getattr(side.solution, "cases", ()) else side.solution
+
+
 def by_parts(side: Any, body: Expr) -> Expr:
     """Write responses by Gaussian integration by parts, as moments of a state with the fields.
 
@@ -222,6 +228,9 @@ def _point(
     positive = positive_parts({side.kind: side})
     for k in range(first, first + TRIES):
         values, laws = _drawn(theory, claimed, side, seed, k)
+        steep = claimed.has(oo) and claimed.xreplace(values).has(oo)  # where states jump, which others judge
+        if steep:
+            continue
         if not any(e.xreplace(values).is_nonpositive for e in positive) and in_range(theory.system.ranges, values):
             break
     return values, laws
@@ -287,7 +296,7 @@ def given_averages(expr: Expr, laws: dict[Any, Any]) -> Expr:
 def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int) -> Any:
     """Integrate the solution over the one field of the site, split where the branches meet."""
     h = side.heard[0]
-    solution = side.solution
+    solution = case_at(side, values)
     plain = side.problem.plain_sources()
     source = plain[h.source]
     quiet = solution.without_sources()

@@ -11,7 +11,7 @@ import numpy as np
 from sympy import Expr, GreaterThan, Max, Min, S, StrictGreaterThan, cancel, factor_terms, oo, sqrt
 
 from symcavity.algebra.compiled import compiled
-from symcavity.algebra.signs import sign_given, weak_sign_of
+from symcavity.algebra.signs import bare, sign_given, weak_sign_of
 from symcavity.sites.lowest.atoms import Atom
 
 
@@ -133,10 +133,9 @@ def direct(atoms: Sequence[Atom], order: Sequence[int], positive: Sequence[Expr]
     switches = [switch(a, b) for a, b in pairwise(kept)]
     needed: list[Any] = [StrictGreaterThan(a.c, 0, evaluate=False) for a in kept if not a.is_point]
     for n, a in enumerate(kept):
-        if a.is_point:
-            ends = [(switches[n - 1], switches[n])] if 0 < n < len(switches) else []
-        else:
-            ends = [(a.force(a.low), switches[n - 1])] if n and a.low != -oo else []
+        ends = []
+        if not a.is_point:
+            ends += [(a.force(a.low), switches[n - 1])] if n and a.low != -oo else []
             ends += [(switches[n], a.force(a.high))] if n < len(switches) and a.high != oo else []
         needed += [GreaterThan(high - low, 0, evaluate=False) for low, high in ends if low != high]
         needed += [GreaterThan(t2 - t1, 0, evaluate=False) for t1, t2 in pairwise(switches[max(n - 1, 0) : n + 1])]
@@ -149,8 +148,19 @@ def direct(atoms: Sequence[Atom], order: Sequence[int], positive: Sequence[Expr]
                 ends += [t - m.force(m.high)] if m.high != oo else []
                 above = Max(above, *ends)
             needed.append(GreaterThan(above, 0, evaluate=False))
-    proved = [c for c in dict.fromkeys(needed) if not _known(c.lhs, positive, strict=isinstance(c, StrictGreaterThan))]
-    return Envelope(tuple(kept), tuple(switches), tuple(proved))
+    return Envelope(tuple(kept), tuple(switches), tuple(_open(needed, positive)))
+
+
+def _open(needed: Sequence[Any], positive: Sequence[Expr]) -> list[Any]:
+    """Those of some inequalities that are not proved, each once, without factors that are positive."""
+    found: dict[Expr, Any] = {}
+    for c in needed:
+        if _known(c.lhs, positive, strict=isinstance(c, StrictGreaterThan)):
+            continue
+        plain = c.func(c.lhs if c.lhs.has(Max) else bare(cancel(c.lhs)), 0, evaluate=False)
+        if not isinstance(found.get(plain.lhs), StrictGreaterThan):
+            found[plain.lhs] = plain
+    return list(found.values())
 
 
 def _known(expr: Expr, positive: Sequence[Expr], *, strict: bool) -> bool:

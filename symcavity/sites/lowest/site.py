@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
 from typing import Any
 
-from sympy import Dummy, Expr, Piecewise, S, Symbol, log, oo
+from sympy import And, Dummy, Expr, Or, Piecewise, S, Symbol, log, oo
 
-from symcavity.algebra.signs import sign_given, sign_of
+from symcavity.algebra.signs import sign_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import Average
 from symcavity.model.convexity import seeded
@@ -56,26 +55,36 @@ class LowestSolution(SiteSolution):
     force : Force
     state : SiteQuantity
         The variable whose energy it is.
+    cases : tuple of (Boolean, LowestSolution)
+        What it is instead where parameters and self-couplings meet a condition: other minima are the lowest there.
     """
 
     envelope: Envelope = None  # type: ignore[assignment]
     force: Force = None  # type: ignore[assignment]
     state: SiteQuantity = None  # type: ignore[assignment]
+    cases: tuple[tuple[Any, LowestSolution], ...] = ()
 
-    def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> LowestSolution:
-        """The solution at the mean self-couplings.
-
-        Raises
-        ------
-        UnsupportedLaw
-            If nothing holds a state: its feedback was dropped.
-        """
-        found, rule = super().at(means, covariance), dict(means)
+    def xreplace(self, rule: dict[Any, Any]) -> LowestSolution:
+        """Replace symbols throughout, for instance the self-coupling by its mean."""
+        found: Any = super().xreplace(rule)
         force = Force(*(e.xreplace(rule) for e in (self.force.slope, self.force.shift, self.force.curvature)))
-        return replace(found, envelope=self.envelope.xreplace(rule), force=force)
+        cases = tuple((test.xreplace(rule), one.xreplace(rule)) for test, one in self.cases)
+        return replace(found, envelope=self.envelope.xreplace(rule), force=force, cases=cases)
+
+    def by_cases(self, function: Callable[[LowestSolution], Expr]) -> Expr:
+        """What a function gives of each case."""
+        own = function(replace(self, cases=()))
+        found = [(function(one), test) for test, one in self.cases]
+        return Piecewise(*found, (own, True)) if any(value != own for value, _ in found) else own
+
+    def where(self, values: Mapping[Any, Expr]) -> LowestSolution:
+        """The case that holds at values of all parameters."""
+        return next((one for test, one in self.cases if test.xreplace(dict(values)) == S.true), self)
 
     def expression(self, state: SiteQuantity) -> Expr:
         """One expression for a state: by cases where it jumps."""
+        if self.cases:
+            return self.by_cases(lambda one: one.expression(state))
         if not self.jumping:
             return super().expression(state)
         t = self.reflection * self.inner
@@ -84,6 +93,8 @@ class LowestSolution(SiteSolution):
 
     def freedom(self) -> Expr:
         """The logarithm of how far a field fluctuates about its minimum, in units of what it does without its energy."""
+        if self.cases:
+            return self.by_cases(lambda one: one.freedom())
         atoms = self.envelope.atoms
         if any(a.is_point for a in atoms):
             return -oo
@@ -93,7 +104,7 @@ class LowestSolution(SiteSolution):
     @property
     def jumping(self) -> frozenset[SiteQuantity]:
         """The states that have two values where two minima are equally low."""
-        return frozenset(self.unknowns if self.envelope.jumps() else ())
+        return frozenset(self.unknowns if self.envelope.jumps() or any(one.jumping for _, one in self.cases) else ())
 
 
 def force_on(problem: SiteProblem) -> Force:
@@ -146,10 +157,27 @@ def solve_lowest(problem: SiteProblem) -> LowestSolution:
         if h is not heard and h.carrier is not None
     }
     atoms = candidates(problem, weight, told, force.curvature)
-    envelope = laid_out(problem, atoms)
     way = sign_of(force.slope)
     if not way:
         raise IllPosed(f"{problem.text}: the sign of {force.slope} is open.", "fields of one sign")
+    *others, last = [(e, _over_fields(problem, told, force, e, way)) for e in laid_out(problem, atoms)]
+    cases = tuple((And(*e.assumed), replace(one, assumed=())) for e, one in others)
+    if not cases:
+        return last[1]
+    for test, _ in cases:
+        if test in (S.true, S.false) or test.has(*(h.eta for h in problem.heard), SiteQuantity):
+            raise IllPosed(f"{problem.text}: its minima come in different orders.", SUPPORTED)
+    elsewhere = Or(*(test for test, _ in cases))
+    assumed = (c.func(Piecewise((S.One, elsewhere), (c.lhs, True)), 0, evaluate=False) for c in last[1].assumed)
+    return replace(last[1], cases=cases, assumed=tuple(assumed))
+
+
+def _over_fields(
+    problem: SiteProblem, told: Mapping[Any, Expr], force: Force, envelope: Envelope, way: int
+) -> LowestSolution:
+    """The lowest minimum as a function of the field."""
+    weight, heard = weight_of(problem), moving_field(problem)
+    sources = problem.plain_sources()
     size = way * force.slope
     places = [simple((t - force.shift) / size) for t in envelope.switches]
     s = force.shift + force.slope * heard.eta
@@ -193,8 +221,8 @@ def answered(problem: SiteProblem) -> Expr:
     return heard.factor * heard.effective() + problem.plain_sources()[heard.source]
 
 
-def laid_out(problem: SiteProblem, atoms: Sequence[Atom]) -> Envelope:
-    """The lowest candidates in their order, the same at all parameters that are drawn."""
+def laid_out(problem: SiteProblem, atoms: Sequence[Atom]) -> list[Envelope]:
+    """The lowest candidates in each order that they have at some parameters: first where nothing jumps."""
     parts = [e for a in atoms for e in (a.low, a.high, a.a, a.b, a.c)]
     symbols = symbols_in([e for e in parts if e not in (oo, -oo)], set())
     call, rng = numbers(atoms, symbols), seeded(29)
@@ -210,9 +238,9 @@ def laid_out(problem: SiteProblem, atoms: Sequence[Atom]) -> Envelope:
         raise IllPosed(
             f"{problem.text}: its energy has no minimum.", "energies that grow with the states", "a penalty on each state"
         )
-    if len(found) > 1:
-        raise IllPosed(f"{problem.text}: its minima come in different orders.", SUPPORTED)
-    return direct(atoms, next(iter(found)), margins(problem.ranges))
+    positive = margins(problem.ranges)
+    every = [direct(atoms, order, positive) for order in sorted(found, key=lambda order: (-found[order], order))]
+    return sorted(every, key=lambda e: bool(e.jumps()))
 
 
 def _drawn(symbol: Any, rng: random.Random) -> float:

@@ -7,7 +7,7 @@ function; the mean response is the slope of an average: ``<dx/dI> = <x*eta>/<eta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -107,9 +107,11 @@ class Lowest:
         return [*steps, *response_steps(site, make, wanted, steps[-1].key)]
 
     @staticmethod
-    def _slope(site: Site, response: SiteResponse) -> Expr:
+    def _slope(site: Any, response: SiteResponse) -> Expr:
         """The slope of a state: between the jumps, and delta functions that carry them."""
         solution, ensemble = site.solution, site.at_labels
+        if solution.cases:
+            return solution.by_cases(lambda one: Lowest._slope(_Case(one, replace(ensemble, solution=one)), response))
         source, still = ensemble.source(response), dict.fromkeys(solution.sources, S.Zero)
         t = solution.reflection * solution.inner
         cases = [(ensemble.response(r.values, None, response).xreplace(still), None if r.high is None else t < r.high.xreplace(still)) for r in solution.regions]
@@ -127,6 +129,8 @@ class LowestEnsemble(SiteEnsemble):
 
     def over_fields(self, body: Expr) -> Expr:
         """Average an expression over the fields; one with the square of a slope that jumps is infinite."""
+        if self.solution.cases:
+            return self.solution.by_cases(lambda one: replace(self, solution=one).over_fields(body))
         body = self._beside(body)
         steep = [r for r in sorted(body.atoms(SiteResponse), key=str) if self._jumps(r)]
         if steep and Poly(body, *steep).total_degree() > 1:
@@ -182,3 +186,11 @@ class _Slopes(SiteEnsemble):
 
     def _jumps(self, response: SiteResponse) -> bool:  # noqa: ARG002 - the signature of what it replaces
         return False
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A site in one of its cases."""
+
+    solution: Any
+    at_labels: LowestEnsemble
