@@ -259,6 +259,8 @@ class Signs:
                     return ratio
             target = self.reflect * odd if rest == 0 else self.restore(expr)
         found = _resolve(target, self.assumed)
+        if found is None and self.assumed:  # lambda*(a - 1), where a > 2
+            found = _resolve(bare(target), self.assumed)
         if found is None and self.weak and kind == "order":
             found = _resolve(target, self.assumed + self.weak)
         if found is None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Eq, Expr, Min, Ne, Piecewise, S, Symbol, cancel, false, oo, true
+from sympy import Eq, Expr, Min, Ne, Piecewise, S, Symbol, cancel, false, oo, sign, true
 
 from symcavity.algebra.piecewise import Builder, NotPiecewisePolynomial, Pieces
 from symcavity.algebra.signs import Signs, Undetermined, sign_of
@@ -116,7 +116,8 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
         place = ends[k]
         if sides := [one.energy(place) for one in (before, piece) if one is not None and k]:
             inside = before is not None and piece is not None
-            there = [energy.xreplace({x: place})] if inside else []  # a point of its own may lie lower
+            alone = inside and energy.has(Eq, Ne, sign)  # a point of its own may lie lower than what is beside it
+            there = [energy.xreplace({x: place})] if alone else []
             lowest = Min(*(cancel(e) for e in (*sides, *there)))
             step = sign_of(cancel(sides[0] - sides[1])) if inside and cancel(sides[0] - lowest) * cancel(sides[1] - lowest) == 0 else 0
             out.append(Atom(place, place, lowest, side=step or 0))

@@ -14,6 +14,8 @@ from symcavity.algebra.compiled import compiled
 from symcavity.algebra.signs import bare, sign_given, weak_sign_of
 from symcavity.sites.lowest.atoms import Atom
 
+ROUNDING = 1e-10
+
 
 @dataclass(frozen=True)
 class Envelope:
@@ -97,7 +99,8 @@ def sequence(rows: Sequence[tuple[float, ...]]) -> tuple[int, ...] | None:
             continue
         levels = [r.least((low + high) / 2) for r in atoms]
         best = int(np.argmin(levels))
-        if not found or found[-1] != best:
+        slack = ROUNDING * (1 + abs(levels[best]))  # two that touch at one force are equal over what rounding makes of it
+        if not found or levels[found[-1]] > levels[best] + slack:
             found.append(best)
     return tuple(found)
 
