@@ -33,6 +33,8 @@ def mirrors(theory: Theory) -> tuple[dict[Symbol, int], ...]:
     system = theory.system
     turning = [q for w in system.weights.values() if not w.is_field for q in w.states]
     found: list[dict[Symbol, int]] = []
+    laws = system.laws.values()
+    still = {law.carrier(f).lhs for law in laws for f in law.fields if not f.states()}  # such as that of a teacher
     if len(turning) + len(system.globals) > MOST:
         return ()
     for signs in product((1, -1), repeat=len(turning)):
@@ -42,7 +44,7 @@ def mirrors(theory: Theory) -> tuple[dict[Symbol, int], ...]:
             if not moved or not _is_mirror(system, moved, told):
                 continue
             parity = _parities(system, moved)
-            turned = {s: -1 for s, meaning in theory.order_parameters.items() if _is_odd(meaning, parity)}
+            turned = {s: -1 for s, meaning in theory.order_parameters.items() if _is_odd(meaning, parity, still)}
             turned |= {g: -1 for g, sign in told.items() if sign < 0}
             if turned and turned not in found:
                 found.append(turned)
@@ -56,9 +58,12 @@ def _parities(system: System, moved: Mapping[SiteQuantity, Expr]) -> dict[Any, E
     return {w.mean: {**sent, **back}[kind] for kind, w in system.weights.items()}
 
 
-def _is_odd(meaning: Expr, parity: Mapping[Any, Expr]) -> bool:
-    """Whether an order parameter changes its sign with the means that stand in it."""
-    given = {r: r * parity.get(r.state, S.One) for r in meaning.atoms(SiteResponse) if r.field not in (None, *parity)}
+def _is_odd(meaning: Expr, parity: Mapping[Any, Expr], still: set[Any]) -> bool:
+    """Whether an order parameter changes its sign with the means that stand in it.
+
+    The response of a mean to a source beside it turns twice, that to a field that keeps still once.
+    """
+    given = {r: r * parity.get(r.state, S.One) for r in meaning.atoms(SiteResponse) if r.field in still}
     marks = {r: Dummy("r", real=True) for r in meaning.atoms(SiteResponse)}
     plain = meaning.xreplace(marks)
     rule = {q: sign * q for q, sign in parity.items()} | {marks[r]: value.xreplace(marks) for r, value in given.items()}
