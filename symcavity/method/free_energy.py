@@ -61,7 +61,7 @@ def entropy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
 
 def _shared(system: System) -> Expr:
     """The energy that belongs to no site, over N."""
-    return to_leading_order((in_units_of_n(system.shared_energy.expand()) / N).cancel())
+    return to_leading_order((in_units_of_n(system.collective.energy.expand()) / N).cancel())
 
 
 def _links(site: Site, weight: Any) -> list[Expr]:

@@ -79,7 +79,7 @@ def _is_mirror(system: System, moved: Mapping[SiteQuantity, Expr], told: Mapping
         return False
     rule: dict[Any, Expr] = {**moved, **{g: sign * g for g, sign in told.items()}}
     parity = {kind: _parity(w, moved) for kind, w in system.weights.items() if not w.is_field}
-    if S.Zero in parity.values() or not _is_same(system.shared_energy, rule):
+    if S.Zero in parity.values() or not _is_same(system.collective.energy, rule):
         return False
     for kind, weight in system.weights.items():
         own = dict(rule)

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sympy import Add, Dummy, Expr, Heaviside, Piecewise, S, Sum, lambdify, sign
+from sympy import Add, Dummy, Expr, Heaviside, LessThan, Piecewise, S, Sum, lambdify, sign
 from sympy.core.relational import Relational
 
 from symcavity.algebra.quadrature import break_points
@@ -38,9 +38,10 @@ class Summed:
         self.weight, self.rule = side.law.weight, rule
         weight, system = self.weight, theory.system
         self.beta = float(weight.beta.xreplace(rule))
-        typed = system.rewritten.typed
-        objective = system.own(one_of_each(typed.objective))
-        bounds = [b for b in map(system.own, map(one_of_each, typed.entries)) if isinstance(b, Relational)]
+        objective = one_of_each(lagrangian(system))
+        every = system.rewritten.declaration.entries
+        entries = [e for e in every if e not in system.collective.multipliers.values()]
+        bounds = [b for b in map(system.own, map(one_of_each, entries)) if isinstance(b, Relational)]
         couplings = [q for e in (objective, *bounds) for q in site_quantities(e) if isinstance(q.family, Coupling)]
         off, on = dict.fromkeys(couplings, S.Zero), dict.fromkeys(couplings, S.One)
         alone = objective.xreplace(off)
@@ -218,6 +219,14 @@ def weight(step: Step, _dps: int) -> list[Verdict]:
     return result(BRUTE_FORCE, ok, f"the declared objective at one {weight.mean.family.kind} site")
 
 
+def lagrangian(system: Any) -> Expr:
+    """The declared energy, less what each multiplier says of the condition on a sum that it belongs to."""
+    total = system.rewritten.declaration.objective
+    for nu, told in system.collective.multipliers.items():
+        total -= nu * ((told.rhs - told.lhs) if isinstance(told, LessThan) else (told.lhs - told.rhs))
+    return system.own(total)
+
+
 SITES = 3  # of each kind, where energies are written out
 
 
@@ -296,7 +305,7 @@ def written_out(expr: Any) -> Any:
 def measured(step: Step, _dps: int) -> list[Verdict]:
     """The declared energy of two configurations, put together from the weights of the sites and what they hear."""
     system = step.evidence["theory"].system
-    objective = system.own(system.rewritten.typed.objective)
+    objective = lagrangian(system)
     first = Few(system)
     gap = _rebuilt(step, first) - first.number(objective)
     other = first.elsewhere()
@@ -349,8 +358,15 @@ def _heard_back(step: Step, few: Few) -> float:
 
 def _slopes(step: Step, few: Few, objective: Expr) -> list[float]:
     """The slopes of the declared energy in global variables, against the sums that vanish on average."""
-    shared = sorted(objective.atoms(Global), key=str)
-    found = [c for c in step.claims if not c.rhs.has(SiteQuantity) and c.lhs.has(Sum)] if shared else []
+    system = few.system
+    known = {g for _, said in system.rewritten.declaration.brought for g in said.atoms(Global)}
+    known = {g for g in known if not any(g in told.atoms(Global) for told in system.collective.multipliers.values())}
+    shared = sorted(objective.atoms(Global) - known, key=lambda g: (bool(g.is_bounded), g.name))
+    claims = [c for c in step.claims if not c.rhs.has(SiteQuantity) and c.lhs.has(Sum)]
+    found = [c for c in claims if not (known and c.lhs.has(*known))]
     told = [few.number(c.lhs.replace(lambda e: isinstance(e, Expect), lambda e: e.body)) for c in found]
-    direct = [few.number(written_out(objective).diff(g)) for g in shared]
-    return [a - b for a, b in zip(told, direct, strict=len(told) == len(direct))] if found else []
+    direct = [
+        few.number(written_out(objective).diff(g)) * (-1 if g.is_bounded and g in system.collective.multipliers else 1)
+        for g in shared
+    ]
+    return [a - b for a, b in zip(told, direct, strict=len(told) == len(direct))] if found or shared else []
