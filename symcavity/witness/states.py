@@ -10,7 +10,7 @@ from sympy import Add, Dummy, Expr, Heaviside, LessThan, Piecewise, S, Sum, lamb
 from sympy.core.relational import Relational
 
 from symcavity.algebra.quadrature import break_points
-from symcavity.model.averages import Expect, SiteResponse
+from symcavity.model.averages import Expect, LogWeight, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import SiteCount
 from symcavity.model.quantities import Global, Quenched, SiteQuantity, site_quantities
@@ -129,6 +129,17 @@ class Summed:
         share = np.exp(a - a.max(axis=1, keepdims=True)) * parts
         return np.asarray(share / share.sum(axis=1, keepdims=True))
 
+    def logarithms(self, fields: np.ndarray, x: list[np.ndarray], parts: np.ndarray) -> np.ndarray:
+        """The logarithm of the total weight, by field; of a field against that of its Gaussian without the energy."""
+        a = self.exponent(fields, x)
+        top = a.max(axis=1)
+        volume = np.log(2 * np.pi * self.strength / self.beta) / 2 if self.weight.is_field else 0.0
+        total = top + np.log(np.exp(a - top[:, None]) @ parts) - volume
+        # what is no function of the states is shared out among the sites by the derivation
+        rule = {**self.rule, **dict.fromkeys(self.weight.states, S.One)}
+        told = float(self.weight.energy.xreplace(rule)) - float(self.potential(*np.ones(len(x))))
+        return np.asarray(total - self.beta * told)
+
     def means(self, fields: np.ndarray) -> np.ndarray:
         """What the site sends: the mean of what is heard of its states, or the slope of the logarithm of its total."""
         x, parts = self.nodes(fields)
@@ -149,6 +160,7 @@ class Summed:
         for node in sorted(body.atoms(SiteResponse), key=str):
             up, down = (self.means(fields + way * NEAR) for way in (1, -1))
             known[node] = (up - down)[:, None] / (2 * NEAR * self.factor)
+        known |= {node: self.logarithms(fields, x, parts)[:, None] for node in body.atoms(LogWeight)}
         for node in sorted(body.atoms(Expect), key=str):
             known[node] = np.sum(self._at(node.body, known, x) * share, axis=1, keepdims=True)
         return np.asarray(np.sum(self._at(body, known, x) * share, axis=1))
