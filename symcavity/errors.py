@@ -137,6 +137,13 @@ class UnstableSolution(UserWarning):
     """
 
 
+class NegativeEntropy(UserWarning):
+    """A solution of a Gibbs measure over discrete states that counts fewer than one configuration.
+
+    The replica-symmetric equations do not describe such states, even where they are stable (Krauth and Mezard 1989).
+    """
+
+
 class InternalError(SymcavityError):
     """The engine contradicts itself: a defect of this package, and nothing that a user did."""
 

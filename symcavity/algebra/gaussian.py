@@ -403,7 +403,7 @@ class GaussianAverage(Expr):
         return (self.func(expr, z), True) if changed or z != self.z else (self, False)
 
     def _eval_derivative(self, s: Symbol) -> Expr:
-        if s == self.z or s not in self.free_symbols:
+        if s == self.z or not self.expr.has(s):
             return S.Zero
         real = RealNames(self.expr, self.z, s)
         z, t = real.forward(self.z), real.forward(s)

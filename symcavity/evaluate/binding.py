@@ -18,7 +18,7 @@ from symcavity.algebra.precision import mp
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
 from symcavity.evaluate.closed_map import Root
 from symcavity.evaluate.given.arguments import NO_SOLUTION
-from symcavity.evaluate.given.values import Task, read_values
+from symcavity.evaluate.given.values import GibbsMeasure, Task, read_values
 from symcavity.evaluate.solutions.sampled import SampledSolution
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving import saddle_attempt
@@ -30,6 +30,7 @@ from symcavity.evaluate.solving.iterate import root_from_afar
 from symcavity.evaluate.solving.outcomes import Ended, Handover, Lost
 from symcavity.evaluate.watch import watched
 from symcavity.method.fluctuations import variance_of_minimum
+from symcavity.method.mirrors import mirrors
 from symcavity.method.pair import pair_of
 from symcavity.method.perturbed import as_averages, in_states, perturbed
 from symcavity.method.saddle import saddle_of
@@ -123,8 +124,26 @@ def task_of(theory: Theory) -> Task:
             kinds=system.kinds,
             jumping=frozenset() if system.convex else _jumping(theory),
             saddle=cache(lambda: saddle_of(theory)),
+            measure=_measure(theory),
         )
     return theory.memory["task"]
+
+
+def _measure(theory: Theory) -> GibbsMeasure | None:
+    """What tells solutions of a Gibbs measure apart; those of a convex problem have no need of it."""
+    weights = theory.system.weights.values()
+    if not weights or theory.system.convex or theory.is_naive:
+        return None
+    states = [q for w in weights if not w.is_field for q in w.states]
+    discrete = all(getattr(q.family, "values", ()) for q in states)
+    found: list[Expr | None] = []
+    for word in ("free_energy", "entropy"):
+        try:
+            found.append(getattr(theory, word))
+        except UnsupportedLaw:
+            found.append(None)
+    cold = any(w.is_cold for w in weights)
+    return GibbsMeasure(*found, discrete, cold, cache(lambda: mirrors(theory)))
 
 
 def _jumping(theory: Theory) -> frozenset[Any]:
@@ -358,7 +377,7 @@ def restored(
         given = replace(read_values(task, values, dps).in_own_units(task), double=quick)
         out = Solution(task, given, given.inward(found), theory.observable, None if quick else refine, guard)
         out.origin = restored, theory, values
-    out.beside = rest["beside"]
+    out.beside, out.remarks = rest["beside"], rest["remarks"]
     if rest["certified"]:
         from symcavity.evaluate.certificates.certificate import certify as enclosed
 

@@ -30,7 +30,7 @@ def free_energy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
         raise UnsupportedLaw("States that do not fluctuate have no free energy.", "problem.gibbs(beta).cavity()")
     if any(w.is_cold for w in system.weights.values()):
         return energy_of(system, sites)
-    total = _shared(system)
+    total = shared_over_n(system)
     for kind, weight in system.weights.items():
         total -= kind.ratio * Average(LogWeight(weight.mean)) / weight.beta
         if not weight.is_field:
@@ -42,7 +42,7 @@ def energy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
     """The thermal mean of the declared objective over N: of sites, and half of what those that meet in pairs gain."""
     if not system.weights:
         raise UnsupportedLaw("States that do not fluctuate have no thermal energy.", "problem.gibbs(beta).cavity()")
-    total = _shared(system)
+    total = shared_over_n(system)
     for kind, weight in system.weights.items():
         total += kind.ratio * Average(weight.energy)
         (heard,) = [h for h in sites[kind].heard if h.declared.states()]
@@ -90,22 +90,27 @@ def _cold_entropy(system: System, sites: Mapping[Kind, Site]) -> Expr:
     return total
 
 
-def _shared(system: System) -> Expr:
+def shared_over_n(system: System) -> Expr:
     """The energy that belongs to no site, over N."""
-    return to_leading_order((in_units_of_n(system.shared_energy.expand()) / N).cancel())
+    return to_leading_order((in_units_of_n(system.collective.energy.expand()) / N).cancel())
 
 
-def _links(site: Site, weight: Any) -> list[Expr]:
-    """What a site with states and its neighbours gain of each other, in terms that are averaged."""
+def links_of(site: Site, weight: Any) -> list[tuple[Expr, Expr, int]]:
+    """What a site with states and its neighbours gain of each other: a share, a factor, and of what it is.
+
+    Two stands for the square of what the site sends, one for what it sends, zero for its response.
+    """
     (heard,) = [h for h in site.heard if h.declared.states()]
-    found = site.solution.fluctuation
     whole = (heard.factor * heard.effective()).xreplace(dict(site.means)).expand()
     strength = whole.diff(weight.mean)
     shift = whole.xreplace({weight.mean: S.Zero, heard.eta: S.Zero})
     variance = heard.factor**2 * site.covariance[heard.eta, heard.eta]
     once = S.Half if heard.declared.sender == site.kind else S.One
-    if found.weight.cold is not None:
-        raise UnsupportedLaw("The weights of this measure are not summed.", "free energies of Problem(...).gibbs(beta)")
-    core = weight.state
-    terms = (strength * core**2 / 2, shift * core, variance * SiteResponse(weight.mean) / 2)
-    return [once * term for term in terms if term != 0]
+    terms = ((once, strength / 2, 2), (once, shift, 1), (once, variance / 2, 0))
+    return [term for term in terms if term[1] != 0]
+
+
+def _links(site: Site, weight: Any) -> list[Expr]:
+    """The same in terms that are averaged."""
+    of = {2: weight.state**2, 1: weight.state, 0: SiteResponse(weight.mean)}
+    return [once * factor * of[power] for once, factor, power in links_of(site, weight)]

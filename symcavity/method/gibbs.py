@@ -19,7 +19,7 @@ from symcavity.model.averages import Expect, Force
 from symcavity.model.equations import Equation
 from symcavity.model.exact import exact
 from symcavity.model.kinds import Kind
-from symcavity.model.laws import Weight
+from symcavity.model.laws import Collective, Weight
 from symcavity.model.problem import Problem
 from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.model.system import System
@@ -57,10 +57,11 @@ def gibbs(problem: Problem, beta: Any) -> System:
         )
     convex = problem.asks_convexity and not problem.constraints
     if convex:
-        (equations, weights), pairs, shared = _about_minimum(problem, beta), [], problem.global_objective
+        (equations, weights), pairs = _about_minimum(problem, beta), []
+        collective = Collective(problem.global_objective)
     else:
         found = Measure(problem, beta)
-        equations, weights, pairs, shared = found.equations, found.weights, found.pairs, found.shared
+        equations, weights, pairs, collective = found.equations, found.weights, found.pairs, found.collective
     return System(
         equations,
         pairs,
@@ -72,7 +73,7 @@ def gibbs(problem: Problem, beta: Any) -> System:
         convex=problem.asks_convexity,
         rewritten=problem.rewritten,
         weights=weights,
-        shared_energy=shared,
+        collective=collective,
     )
 
 

@@ -62,5 +62,5 @@ def lowest(problem: Problem) -> System:
         named=problem.named,
         rewritten=problem.rewritten,
         weights=weights,
-        shared_energy=found.shared,
+        collective=found.collective,
     )

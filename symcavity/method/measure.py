@@ -18,7 +18,7 @@ from symcavity.model.averages import Expect, Force
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
-from symcavity.model.laws import Weight
+from symcavity.model.laws import Collective, Weight
 from symcavity.model.problem import Problem
 from symcavity.model.quantities import (
     Complementary,
@@ -106,10 +106,15 @@ class Measure:
         To leading order in N the sum does not fluctuate, so that its thermal mean meets the condition.
         """
         nu = multiplier(condition, self._fresh("nu"))
-        self._multipliers[nu] = condition
+        self._multipliers[nu] = condition.declared
         for kind, body in condition.parts.items():
             self._objective[kind] = self._objective.get(kind, S.Zero) - nu * body
         self.shared -= nu * condition.shared
+
+    @property
+    def collective(self) -> Collective:
+        """What belongs to no site."""
+        return Collective(self.shared, self._multipliers)
 
     # -- kinds of sites --------------------------------------------------------------------------
 

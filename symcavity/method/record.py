@@ -7,6 +7,7 @@ from dataclasses import replace
 from symcavity.algebra.phi import phi
 from symcavity.method.declared import declaration, definitions, sources
 from symcavity.method.descent import descent_steps
+from symcavity.method.free_energy_steps import free_energy_steps
 from symcavity.method.gibbs import gibbs_steps
 from symcavity.method.identity import identity_steps
 from symcavity.method.kernel import coefficient_steps, kernel_steps
@@ -62,6 +63,7 @@ def at_rest(theory: Theory, make: StepMaker) -> list[Step]:
         *identity_steps(theory, make),
         *symmetry_steps(theory.system, make),
         *minimum_steps(theory, make),
+        *free_energy_steps(theory, make),
         *stability_steps(theory, make),
         *message_steps(theory, make),
     ]

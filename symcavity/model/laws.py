@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sympy import Expr, Symbol, oo
+from sympy import Expr, S, Symbol, oo
 
 from symcavity.errors import DeclarationError
 from symcavity.model.equations import Equation
@@ -82,6 +82,22 @@ class Weight:
         cold = replace(law, equations=equations, pairs=tuple(map(changed, law.pairs)), fields=fields)
         told = {changed(warm): changed(was) for warm, was in self.told.items()}
         return replace(self, energy=changed(self.energy), cold=cold, told=told)
+
+
+@dataclass(frozen=True)
+class Collective:
+    """What a Gibbs measure holds that belongs to no site.
+
+    Attributes
+    ----------
+    energy : Expr
+        In global variables, with multipliers of conditions on sums over sites.
+    multipliers : mapping
+        By multiplier the condition as it was declared.
+    """
+
+    energy: Expr = S.Zero
+    multipliers: Mapping[Any, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from symcavity.model.kinds import (
     sorted_kinds,
     to_leading_order,
 )
-from symcavity.model.laws import Law, Weight, componentwise, pair_components, read_law
+from symcavity.model.laws import Collective, Law, Weight, componentwise, pair_components, read_law
 from symcavity.model.motion import Motion, read_motion
 from symcavity.model.names import ALIASES, read_text
 from symcavity.model.noise import Noise, drawn_anew
@@ -52,7 +52,7 @@ from symcavity.model.support import Anchor, Support, SupportFunction
 @without(
     "assuming_positive", "conditions", "declared", "drawn_anew", "fields", "fields_in", "flowing",
     "global_conditions", "initial", "is_bipartite", "laws", "motion", "origin", "own", "partners", "ranges",
-    "record", "rewritten", "sent_by", "shared", "shared_pairs", "stated",
+    "record", "rewritten", "sent_by", "shared", "shared_pairs", "stated", "collective",
 )  # fmt: skip
 class System(ByContent):
     """A system of kinds of sites, read and validated: what :class:`symcavity.BipartiteSystem` holds."""
@@ -73,7 +73,7 @@ class System(ByContent):
         rewritten: Rewritten | None = None,
         origin: Any = None,
         weights: Mapping[Kind, Weight] | None = None,
-        shared_energy: Expr = S.Zero,
+        collective: Collective | None = None,
     ) -> None:
         self.name, self.source, self.cite = read_text(name, "The title"), dict(source or {}), read_text(cite, "cite")
         self.named = read_named(named or {})
@@ -132,7 +132,7 @@ class System(ByContent):
         if not weights:
             refuse_thermal(e.difference for e in self.declared)
         self.weights = dict(weights or {})
-        self.shared_energy = shared_energy  # of a Gibbs measure: what belongs to no site
+        self.collective = collective or Collective()  # of a Gibbs measure: what belongs to no site
         read = {kind: read_law(kind, site, pairs, book, taken) for kind in sorted_kinds(kinds)}
         self.laws = {kind: law.weighed(self.weights.get(kind)) for kind, law in read.items()}
         first = next(iter(self.laws), FEATURE)
@@ -414,7 +414,7 @@ class System(ByContent):
             initial=[e.func(marked(e.lhs), marked(e.rhs)) for e in self.initial],
             origin=self.origin,
             weights={kind: weight.where(marked) for kind, weight in self.weights.items()},
-            shared_energy=self.shared_energy,
+            collective=self.collective,
         )
 
     # -- display ---------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import numpy as np
 from sympy import Equality, Symbol, sympify
 
 from symcavity.algebra.precision import given_out, mp
-from symcavity.errors import NotConverged, UnstableSolution, ValuesError
+from symcavity.errors import NegativeEntropy, NotConverged, UnstableSolution, ValuesError
 from symcavity.evaluate.binding import solve_theory, task_of
 from symcavity.evaluate.given.arguments import NO_SOLUTION
 from symcavity.evaluate.given.values import symbol_of
@@ -226,6 +226,7 @@ class _Line:
         exact = float(y) if self.dps <= 15 else mp.nstr(y, self.dps + 15)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnstableSolution)
+            warnings.simplefilter("ignore", NegativeEntropy)
             try:
                 guess = self.near if not self.theory.system.convex else None
                 values = {**self.values, self.across: exact}

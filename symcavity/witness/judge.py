@@ -14,6 +14,7 @@ from symcavity.witness import (
     descent,
     effective,
     fluctuations,
+    free_energy,
     fresh,
     identities,
     joint,
@@ -43,7 +44,7 @@ from symcavity.witness.world import DIGITS
 SUBJECTS = (
     *(centre, kernels, optimality, verbs, statistics, effective, averages, joint, fresh),
     *(sets, set_minima, set_identities, solved, identities, substitution, stability, messages, motion, descent),
-    *(minimum, pairs, fluctuations, thermal, states, lowest),
+    *(minimum, pairs, fluctuations, thermal, states, free_energy, lowest),
 )
 
 

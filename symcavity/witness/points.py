@@ -14,7 +14,7 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import SCRAMBLE
 from symcavity.algebra.precision import mp
-from symcavity.errors import JumpingLaw, SymcavityError, UnstableSolution, UnsupportedLaw
+from symcavity.errors import JumpingLaw, NegativeEntropy, SymcavityError, UnstableSolution, UnsupportedLaw
 from symcavity.evaluate.binding import counterpart, settles, solve_theory, supports
 from symcavity.evaluate.solutions.sampled import SampledSolution
 from symcavity.evaluate.solving.resting import RestingSolution
@@ -124,7 +124,7 @@ def solve_shared(theory: Theory, values: dict[Any, Any], dps: int = 15) -> Any:
     if key not in store:
         try:
             with warnings.catch_warnings():
-                for word in (JumpingLaw, UnstableSolution):  # the equations hold there as well
+                for word in (JumpingLaw, NegativeEntropy, UnstableSolution):  # the equations hold there as well
                     warnings.simplefilter("ignore", word)
                 store[key] = solve_theory(theory, values, dps)
         except SymcavityError as problem:

@@ -6,11 +6,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sympy import Add, Dummy, Expr, Heaviside, Piecewise, S, Sum, lambdify, sign
+from sympy import Add, Dummy, Expr, Heaviside, LessThan, Piecewise, S, Sum, lambdify, sign
 from sympy.core.relational import Relational
 
 from symcavity.algebra.quadrature import break_points
-from symcavity.model.averages import Expect, SiteResponse
+from symcavity.model.averages import Expect, LogWeight, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import SiteCount
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, site_quantities
@@ -38,9 +38,10 @@ class Summed:
         self.weight, self.rule = side.law.weight, rule
         weight, system = self.weight, theory.system
         self.beta = 1.0 if weight.is_cold else float(weight.beta.xreplace(rule))  # the lowest state is that of any beta
-        typed = system.rewritten.typed
-        objective = system.own(one_of_each(typed.objective))
-        bounds = [b for b in map(system.own, map(one_of_each, typed.entries)) if isinstance(b, Relational)]
+        objective = one_of_each(lagrangian(system))
+        every = system.rewritten.declaration.entries
+        entries = [e for e in every if e not in system.collective.multipliers.values()]
+        bounds = [b for b in map(system.own, map(one_of_each, entries)) if isinstance(b, Relational)]
         couplings = [q for e in (objective, *bounds) for q in site_quantities(e) if isinstance(q.family, Coupling)]
         off, on = dict.fromkeys(couplings, S.Zero), dict.fromkeys(couplings, S.One)
         alone = objective.xreplace(off)
@@ -128,6 +129,17 @@ class Summed:
         share = np.exp(a - a.max(axis=1, keepdims=True)) * parts
         return np.asarray(share / share.sum(axis=1, keepdims=True))
 
+    def logarithms(self, fields: np.ndarray, x: list[np.ndarray], parts: np.ndarray) -> np.ndarray:
+        """The logarithm of the total weight, by field; of a field against that of its Gaussian without the energy."""
+        a = self.exponent(fields, x)
+        top = a.max(axis=1)
+        volume = np.log(2 * np.pi * self.strength / self.beta) / 2 if self.weight.is_field else 0.0
+        total = top + np.log(np.exp(a - top[:, None]) @ parts) - volume
+        # what is no function of the states is shared out among the sites by the derivation
+        rule = {**self.rule, **dict.fromkeys(self.weight.states, S.One)}
+        told = float(self.weight.energy.xreplace(rule)) - float(self.potential(*np.ones(len(x))))
+        return np.asarray(total - self.beta * told)
+
     def means(self, fields: np.ndarray) -> np.ndarray:
         """What the site sends: the mean of what is heard of its states, or the slope of the logarithm of its total."""
         x, parts = self.nodes(fields)
@@ -148,6 +160,7 @@ class Summed:
         for node in sorted(body.atoms(SiteResponse), key=str):
             up, down = (self.means(fields + way * NEAR) for way in (1, -1))
             known[node] = (up - down)[:, None] / (2 * NEAR * self.factor)
+        known |= {node: self.logarithms(fields, x, parts)[:, None] for node in body.atoms(LogWeight)}
         for node in sorted(body.atoms(Expect), key=str):
             known[node] = np.sum(self._at(node.body, known, x) * share, axis=1, keepdims=True)
         return np.asarray(np.sum(self._at(body, known, x) * share, axis=1))
@@ -216,6 +229,14 @@ def weight(step: Step, _dps: int) -> list[Verdict]:
     known_there = np.all(claimed[outside] == -np.inf) and np.all(np.isfinite(claimed[top]))
     ok = bool(known_there) and bool(np.ptp(claimed[top] - direct[top]) < 1e-9 * max(1.0, np.ptp(direct[top])))
     return result(BRUTE_FORCE, ok, f"the declared objective at one {weight.mean.family.kind} site")
+
+
+def lagrangian(system: Any) -> Expr:
+    """The declared energy, less what each multiplier says of the condition on a sum that it belongs to."""
+    total = system.rewritten.declaration.objective
+    for nu, told in system.collective.multipliers.items():
+        total -= nu * ((told.rhs - told.lhs) if isinstance(told, LessThan) else (told.lhs - told.rhs))
+    return system.own(total)
 
 
 SITES = 3  # of each kind, where energies are written out
@@ -296,7 +317,7 @@ def written_out(expr: Any) -> Any:
 def measured(step: Step, _dps: int) -> list[Verdict]:
     """The declared energy of two configurations, put together from the weights of the sites and what they hear."""
     system = step.evidence["theory"].system
-    objective = system.own(system.rewritten.typed.objective)
+    objective = lagrangian(system)
     first = Few(system)
     gap = _rebuilt(step, first) - first.number(objective)
     other = first.elsewhere()
@@ -350,8 +371,15 @@ def _heard_back(step: Step, few: Few) -> float:
 
 def _slopes(step: Step, few: Few, objective: Expr) -> list[float]:
     """The slopes of the declared energy in global variables, against the sums that vanish on average."""
-    shared = sorted(objective.atoms(Global), key=str)
-    found = [c for c in step.claims if not c.rhs.has(SiteQuantity) and c.lhs.has(Sum)] if shared else []
+    system = few.system
+    known = {g for _, said in system.rewritten.declaration.brought for g in said.atoms(Global)}
+    known = {g for g in known if not any(g in told.atoms(Global) for told in system.collective.multipliers.values())}
+    shared = sorted(objective.atoms(Global) - known, key=lambda g: (bool(g.is_bounded), g.name))
+    claims = [c for c in step.claims if not c.rhs.has(SiteQuantity) and c.lhs.has(Sum)]
+    found = [c for c in claims if not (known and c.lhs.has(*known))]
     told = [few.number(c.lhs.replace(lambda e: isinstance(e, Expect), lambda e: e.body)) for c in found]
-    direct = [few.number(written_out(objective).diff(g)) for g in shared]
-    return [a - b for a, b in zip(told, direct, strict=len(told) == len(direct))] if found else []
+    direct = [
+        few.number(written_out(objective).diff(g)) * (-1 if g.is_bounded and g in system.collective.multipliers else 1)
+        for g in shared
+    ]
+    return [a - b for a, b in zip(told, direct, strict=len(told) == len(direct))] if found or shared else []

@@ -10,7 +10,7 @@ from sympy import Abs, Dummy, Expr, Float, Heaviside, Max, Min, Piecewise, S, Su
 from sympy.core.relational import Relational
 
 from symcavity.algebra.texsymbol import TexSymbol
-from symcavity.model.averages import Expect, SiteResponse
+from symcavity.model.averages import Expect, LogWeight, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import is_index
@@ -96,11 +96,25 @@ class Weighed:
         reach = WIDE * np.sqrt(strength / self.beta) + np.abs(strength * np.asarray(self.slope(centre)))
         return np.linspace(np.min(centre - reach), np.max(centre + reach), STATES)
 
-    def shares(self, fields: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """The shares of the weight, by field and state."""
+    def costs(self, fields: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Minus the logarithm of the weight over beta, by field and state."""
         eta = (self.factor * fields + self.shift)[:, None]
         own = np.asarray(self.potential(x), dtype=float)
-        cost = own + ((x - eta) ** 2 / (2 * self.F) if self.weight.is_field else -eta * x - self.F * x**2 / 2)
+        return own + ((x - eta) ** 2 / (2 * self.F) if self.weight.is_field else -eta * x - self.F * x**2 / 2)
+
+    def logarithms(self, fields: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """The logarithm of the total weight, by field; of a field against that of its Gaussian without the energy."""
+        cost = self.costs(fields, x)
+        least = cost.min(axis=1)
+        volume = np.log(2 * np.pi * self.F / self.beta) / 2 if self.weight.is_field else 0.0
+        total = np.exp(self.beta * (least[:, None] - cost)).sum(axis=1) * (x[1] - x[0])
+        # what is no function of the state is shared out among the sites by the derivation
+        told = float(self.weight.energy.xreplace({**self.rule, self.weight.state: S.One})) - float(self.potential(1.0))
+        return np.asarray(np.log(total) - self.beta * (least + told) - volume)
+
+    def shares(self, fields: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """The shares of the weight, by field and state."""
+        cost = self.costs(fields, x)
         share = np.exp(self.beta * (cost.min(axis=1, keepdims=True) - cost))
         return np.asarray(share / share.sum(axis=1, keepdims=True))
 
@@ -120,6 +134,7 @@ class Weighed:
         for node in sorted(body.atoms(SiteResponse), key=str):
             up, down = (self.means(fields + way * NEAR, x) for way in (1, -1))
             known[node] = (up - down)[:, None] / (2 * NEAR * self.factor)
+        known |= {node: self.logarithms(fields, x)[:, None] for node in body.atoms(LogWeight)}
         for node in sorted(body.atoms(Expect), key=str):
             inside = self._on_grid(node.body, known, x)
             known[node] = np.sum(inside * share, axis=1, keepdims=True)

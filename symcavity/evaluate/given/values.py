@@ -50,6 +50,29 @@ GUARDS = (GUARD, 5 * GUARD, 25 * GUARD)  # digits beyond those asked for, tried 
 NEAR = 2  # powers of ten within which parameters cost no digits
 
 
+@dataclass(frozen=True)
+class GibbsMeasure:
+    """What tells solutions of a Gibbs measure apart.
+
+    Attributes
+    ----------
+    free_energy, entropy : Expr or None
+        As observables; None where weights are not summed.
+    is_discrete : bool
+        Whether all states are discrete: their entropy is the logarithm of a number.
+    is_cold : bool
+        Whether the temperature is zero: only the lowest minimum has any weight.
+    mirrors : callable
+        Which unknowns change their sign together, between a solution and its mirror image.
+    """
+
+    free_energy: Expr | None
+    entropy: Expr | None
+    is_discrete: bool
+    is_cold: bool
+    mirrors: Callable[[], tuple[dict[Symbol, int], ...]]
+
+
 @dataclass
 class Task:
     """A closed system to be solved: what the numerics need to know of a theory.
@@ -98,6 +121,8 @@ class Task:
         States of a system that is not declared convex whose law jumps with fields that answer to them.
     saddle : callable
         The coordinates in which a convex problem is a saddle, or None.
+    measure : GibbsMeasure or None
+        What tells solutions of a Gibbs measure apart; None where states do not fluctuate.
     """
 
     equations: Sequence[Equation]
@@ -122,6 +147,7 @@ class Task:
     linear: bool = False
     jumping: frozenset[Any] = frozenset()
     saddle: Callable[[], Saddle | None] = lambda: None
+    measure: GibbsMeasure | None = None
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=Memory)
     passes: dict[Any, Pass] = field(default_factory=Memory)
     watched: dict[Any, Cancelling] = field(default_factory=Memory)

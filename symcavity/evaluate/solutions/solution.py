@@ -37,8 +37,8 @@ Values = dict[Symbol, Any]
 
 
 @without(
-    "dimension", "environment", "expression", "in_own_units", "loose", "number", "origin", "own_environment", "quick",
-    "rows", "sharpen", "solved_at", "task",
+    "dimension", "environment", "expression", "in_own_units", "loose", "number", "origin", "own_environment", "own_values", "quick",
+    "reader", "rows", "sharpen", "solved_at", "task",
 )  # fmt: skip
 class Solution(Table):
     """The solved theory at given values.
@@ -61,6 +61,9 @@ class Solution(Table):
     certified : dict or None
         With ``solve(..., certify=True)``: every unknown as a python-flint ball; in the box of these balls there is
         exactly one solution, proved.
+    remarks : tuple of str
+        What a reader of the numbers should know of a Gibbs measure: which of two mirror images they are of, other
+        solutions of higher free energy, a negative entropy of discrete states.
     """
 
     def __init__(
@@ -85,6 +88,17 @@ class Solution(Table):
         self.certified: dict[Symbol, Any] | None = None
         self.loose: tuple[Symbol, ...] = ()
         self.origin: tuple[Any, ...] | None = None
+        self.remarks: tuple[str, ...] = ()
+
+    @property
+    def own_values(self) -> Values:
+        """Every unknown in the units in which it was solved."""
+        return self._own
+
+    @property
+    def reader(self) -> Callable[[Any], Expr]:
+        """What reads observables."""
+        return self._observable
 
     @property
     def task(self) -> Task:
@@ -130,7 +144,7 @@ class Solution(Table):
             raise TypeError("Only solutions of theory.solve(...) are pickled.")
         again, theory, values = self.origin
         found = None if self.is_limit else {s: mp.convert(v) for s, v in self.values.items()}
-        rest = {"beside": self.beside, "certified": self.certified is not None}
+        rest = {"beside": self.beside, "certified": self.certified is not None, "remarks": self.remarks}
         return again, (theory, values, self.dps, found, self.quick, self._guard, rest)
 
     @alone
@@ -485,6 +499,7 @@ class Solution(Table):
         if rough:
             said = "no digit" if not self.digits else f"about {digits} digit{'s' if digits > 1 else ''}"
             lines.append(f"  known to           : {said}, for averages are not known to more in double")
+        lines += [f"  note               : {remark}" for remark in self.remarks]
         if self.certified is not None:
             lines.append("  certified          : exactly one solution in the box of .certified")
         return "\n".join(lines)
@@ -509,6 +524,7 @@ class Solution(Table):
         with suppress(UnsupportedLaw, NotConverged):
             rows.append(("stability", f"{self._gain()} (stable below 1)"))
         rows.append(("residual", mp.nstr(self.residual, 3)))
+        rows += [("note", remark) for remark in self.remarks]
         return html(["", "value"], rows, str(self).splitlines()[0])
 
 

@@ -8,13 +8,21 @@ from typing import Any
 import numpy as np
 from sympy import Expr
 
-from symcavity.errors import JumpingLaw, NotConverged, SeveralSolutions, UnstableSolution, UnsupportedLaw
+from symcavity.errors import (
+    JumpingLaw,
+    NegativeEntropy,
+    NotConverged,
+    SeveralSolutions,
+    UnstableSolution,
+    UnsupportedLaw,
+)
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving.admissible import sift
 from symcavity.evaluate.solving.eliminated import Eliminated, roots_of
-from symcavity.evaluate.solving.finish import finish, warn, where
+from symcavity.evaluate.solving.finish import finish, limit_at_rest, warn, where
 from symcavity.evaluate.solving.outcomes import Found
+from symcavity.evaluate.solving.phases import FREE, dominant, in_double, uncounted
 from symcavity.evaluate.solving.roots import STARTS
 from symcavity.evaluate.tolerances import tolerances
 
@@ -48,15 +56,49 @@ def chosen(system: Eliminated, admitted: Sequence[np.ndarray], observable: Calla
             "or reached.",
             JumpingLaw,
         )
+    if task.measure is not None and (found := dominant(solved, gains, rests=_rests(system, solved, observable))):
+        return Found(_counted(system, found, gains[solved.index(found)]))
     if len(solved) > 1:
-        raise _several(system, admitted, gains)
-    if _is_unstable(gain := gains[0]):
+        raise _several(system, admitted, solved, gains)
+    _warn_unstable(system, gains[0])
+    return Found(solved[0])
+
+
+def _rests(system: Eliminated, solved: Sequence[Solution], observable: Callable[[Any], Expr]) -> bool:
+    """Whether thermal means that all vanish are a stable solution beside those that were found."""
+    if not can_rest(system.task, system.given):
+        return False
+    try:
+        return limit_at_rest(system.task, system.given, observable) is not None
+    except NotConverged:
+        return True  # one that digits do not reach
+
+
+def _counted(system: Eliminated, solution: Solution, gain: float | None) -> Solution:
+    """A solution of a Gibbs measure, with a warning where it describes no states."""
+    _warn_unstable(system, gain)
+    if (remark := uncounted(solution)) is not None:
+        solution.remarks += (remark,)
+        warn(f"At {where(system.given)} the {remark}.", NegativeEntropy)
+    return solution
+
+
+def _warn_unstable(system: Eliminated, gain: float | None) -> None:
+    measure = system.task.measure
+    if measure is not None and measure.is_cold and gain is not None and not np.isfinite(gain):
+        warn(
+            f"The lowest states at {where(system.given)} jump: however small a change of a field is, it turns some of them "
+            "around, and solution.stability is infinite. There are many states nearly as low as the lowest one (replica "
+            "symmetry is broken). The energy of one state is an approximation; of pairs with Gaussian couplings it is a "
+            "lower bound of the minimum (Guerra), and no other number is bounded by it.",
+            UnstableSolution,
+        )
+    elif gain is not None and _is_unstable(gain):
         warn(
             f"The solution at {where(system.given)} is unstable: solution.stability = {gain:.6g} is above one, and the "
             "states of the system do not settle in it.",
             UnstableSolution,
         )
-    return Found(solved[0])
 
 
 def _with_gains(
@@ -99,9 +141,13 @@ def can_rest(task: Task, given: Given) -> bool:
     return ends[-1] <= np.sqrt(SMALL[-1] / SMALL[0]) * ends[0]
 
 
-def _several(system: Eliminated, roots: Sequence[np.ndarray], gains: Sequence[float | None]) -> SeveralSolutions:
-    units = system.task.units
-    pairs = [(system.given.outward(system.complete(root)), gain) for root, gain in zip(roots, gains, strict=True)]
+def _several(
+    system: Eliminated, roots: Sequence[np.ndarray], solved: Sequence[Solution], gains: Sequence[float | None]
+) -> SeveralSolutions:
+    units, is_warm = system.task.units, system.task.measure is not None
+    free = [in_double(solution, FREE) for solution in solved]
+    rows = zip(roots, gains, free, strict=True)
+    pairs = [(system.given.outward(system.complete(root)), (gain, value)) for root, gain, value in rows]
     pairs.sort(key=lambda pair: [pair[0][s] for s in system.order])
     hats = {s for unit in units.values() for s in unit.free_symbols if s.name.endswith("_hat")}
     known = system.given.as_declared.exact
@@ -110,13 +156,17 @@ def _several(system: Eliminated, roots: Sequence[np.ndarray], gains: Sequence[fl
     lines = [
         "; ".join(f"{s} = {point[s]:.6g}" for s in shown)
         + ("" if gain is None else f"; stability {gain:.4g}" + (" (unstable)" if _is_unstable(gain) else ""))
-        for point, (_, gain) in zip(found, pairs, strict=True)
+        + ("" if value is None else f"; free energy {value:.6g}")
+        for point, (_, (gain, value)) in zip(found, pairs, strict=True)
     ]
     at_rest = can_rest(system.task, system.given)
     if at_rest:
-        lines.append(f"{', '.join(map(str, shown))} = 0: states that are all at rest")
+        at_zero = [s for s in shown if not is_warm or s not in system.task.responses]
+        what = "thermal means that all vanish" if is_warm else "states that are all at rest"
+        lines.append(f"{', '.join(map(str, at_zero))} = 0: {what}")
     return SeveralSolutions(
         f"The equations have {len(lines)} admissible solutions at {where(system.given)}:\n  " + "\n  ".join(lines),
         tuple(found),
-        "guess=error.solutions[k] for one of them; simulate the system to see which are reached",
+        "guess=error.solutions[k] for one of them; simulate the system to see which are reached"
+        + ("; of several states that of the lowest free energy has all of the weight" if is_warm else ""),
     )

@@ -128,6 +128,7 @@ def at_rest(task: Task, given: Given) -> Rest | None:
         shrinks = np.any(moments & (ways < 0)) and not np.any(bounded & (ways > 0))
         if n >= due and shrinks and np.max(np.abs(step / size - ways)) < ALIKE:
             due = n + max(10, n // 2)
+            ways = step_of.along(t, ways)
             found = _limit(t, ways, step, step_of, numerical=numerical)
             if found is not None:
                 return _taken(step_of, *found)

@@ -27,6 +27,7 @@ SHIFT, ROUGHLY = 1e-7, 1e-13  # for slopes of conditions; how closely they are m
 MEASURED = 20  # how often a condition that is met is measured again
 LOOSE = 0.01  # by how much an unknown is moved that may not be fixed
 LOWER = -10.0  # by how much further, to see whether all else stays
+AHEAD = 4.0  # logarithms by which what vanishes is made smaller, to see where conditions are met then
 DEEPER = 1e-6  # what vanishes is made smaller, and what else goes is seen
 PREC = 120  # bits for closed forms
 
@@ -124,6 +125,22 @@ class RestMap:
                 break
         powers = np.where(self.averages, here - t, 0.0) / LOWER
         return np.where(np.abs(powers) > NOISE, powers, 0.0)
+
+    def along(self, t: np.ndarray, ways: np.ndarray) -> np.ndarray:
+        """Ways to a limit on which the unknowns that are no average go where their conditions are met.
+
+        Their last step says that only where averages have settled that do not vanish.
+        """
+        if not self.own:
+            return ways
+        here = self.met(t)
+        ahead = here + np.where(self.averages, ways, 0.0) * AHEAD
+        there = self.met(ahead, here)
+        if self.missed:
+            return ways
+        out = ways.copy()
+        out[self.own] = np.round(4 * (there - here)[self.own] / AHEAD) / 4
+        return out
 
     def gone(
         self, t: np.ndarray, steps: np.ndarray, before: np.ndarray

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sympy import Abs, Add, Expr, Heaviside, Max, Min, Piecewise, Poly, S, exp, sign, sqrt
+from sympy import Abs, Add, Expr, Heaviside, Max, Min, Piecewise, Poly, S, exp, log, pi, sign, sqrt
 
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
 from symcavity.algebra.texsymbol import TexSymbol
@@ -92,6 +92,17 @@ class Fluctuation(ThermalAverages):
             return gaussian_average(inside, ZETA) if inside.has(ZETA) else inside
         factor = exp(-self.weight.beta * excess)
         return GaussianAverage(inside * factor, ZETA) / GaussianAverage(factor, ZETA)
+
+    @property
+    def logarithm(self) -> Expr:
+        """That of the sum of the weight over all states: what it is at the minimum, and what fluctuates about that."""
+        w, F, x = self.weight, self.feedback, self.minimum
+        least = w.energy.xreplace({w.state: x})
+        # the slope is the field and the answer of the others to the state; a message says how far a field was moved
+        least += F * self.message**2 / 2 if w.is_field else F * x**2 / 2 - self.slope.xreplace({w.state: x}) * x
+        volume = w.beta * self.width / F if w.is_field else 2 * pi * self.width
+        total = -w.beta * least + log(volume) / 2
+        return total if self.excess == 0 else total + log(GaussianAverage(exp(-w.beta * self.excess), ZETA))
 
     @property
     def shift(self) -> Expr:

@@ -116,6 +116,8 @@ class Mixture(ThermalAverages):
     def _of_a_field(self) -> Part:
         w, F, eta, x = self.weight, self.feedback, self.field, self.weight.state
         fixed, slope, curvature, rest = split(w.energy, x)
+        if rest != 0 and not curvature.is_nonnegative:  # one that bends down has no Gaussian of its own
+            return Part({}, S.Zero, x, eta, F / w.beta, self._factor(w.energy, {}))
         whole = 1 + curvature * F
         lost = fixed + (curvature * eta**2 + 2 * slope * eta - F * slope**2) / (2 * whole)
         return Part(
@@ -159,7 +161,7 @@ class Mixture(ThermalAverages):
         widths = [p.width for p in self.parts if p.state is not None and not self.weight.is_field]
         needed = [cancel(1 / (self.weight.beta * width)) for width in widths]
         if self.weight.is_field:
-            needed = [1 + split(self.weight.energy, self.weight.state)[2] * self.feedback]
+            needed = [F / (self.weight.beta * p.width) for p in self.parts if (F := self.feedback) is not None]
         return [StrictGreaterThan(e, 0, evaluate=False) for e in needed if not e.is_positive]
 
     @property

@@ -1,0 +1,110 @@
+"""Mirror images of a Gibbs measure: changes of signs of states that leave its energy as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+from sympy import Dummy, Expr, S, Symbol
+
+from symcavity.method.measure import emission_parts
+from symcavity.method.theory import Theory
+from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.kinds import Kind
+from symcavity.model.laws import Weight
+from symcavity.model.quantities import Global, SiteQuantity
+from symcavity.model.system import System
+
+MOST = 10  # signs that are tried in all combinations
+
+
+def mirrors(theory: Theory) -> tuple[dict[Symbol, int], ...]:
+    """The signs that unknowns change when states change theirs and the energy stays as it is.
+
+    A solution and what they make of it are one state of the system and its mirror image: their free energies and
+    stabilities are equal. Changes that turn no unknown turn no solution either, and are left out.
+
+    Parameters
+    ----------
+    theory : Theory
+        Of a Gibbs measure; others have none.
+    """
+    system = theory.system
+    turning = [q for w in system.weights.values() if not w.is_field for q in w.states]
+    found: list[dict[Symbol, int]] = []
+    laws = system.laws.values()
+    still = {law.carrier(f).lhs for law in laws for f in law.fields if not f.states()}  # such as that of a teacher
+    if len(turning) + len(system.globals) > MOST:
+        return ()
+    for signs in product((1, -1), repeat=len(turning)):
+        moved = {q: -q for q, sign in zip(turning, signs, strict=True) if sign < 0}
+        for others in product((1, -1), repeat=len(system.globals)):
+            told = dict(zip(system.globals, others, strict=True))
+            if not moved or not _is_mirror(system, moved, told):
+                continue
+            parity = _parities(system, moved)
+            turned = {s: -1 for s, meaning in theory.order_parameters.items() if _is_odd(meaning, parity, still)}
+            turned |= {g: -1 for g, sign in told.items() if sign < 0}
+            if turned and turned not in found:
+                found.append(turned)
+    return tuple(found)
+
+
+def _parities(system: System, moved: Mapping[SiteQuantity, Expr]) -> dict[Any, Expr]:
+    """The sign that each thermal mean changes by: of what is sent, and of the force that losses send back."""
+    sent = {kind: _parity(w, moved) for kind, w in system.weights.items() if not w.is_field}
+    back = {kind: _turned(system, kind, sent) for kind, w in system.weights.items() if w.is_field}
+    return {w.mean: {**sent, **back}[kind] for kind, w in system.weights.items()}
+
+
+def _is_odd(meaning: Expr, parity: Mapping[Any, Expr], still: set[Any]) -> bool:
+    """Whether an order parameter changes its sign with the means that stand in it.
+
+    The response of a mean to a source beside it turns twice, that to a field that keeps still once.
+    """
+    given = {r: r * parity.get(r.state, S.One) for r in meaning.atoms(SiteResponse) if r.field in still}
+    marks = {r: Dummy("r", real=True) for r in meaning.atoms(SiteResponse)}
+    plain = meaning.xreplace(marks)
+    rule = {q: sign * q for q, sign in parity.items()} | {marks[r]: value.xreplace(marks) for r, value in given.items()}
+    bodies = [a.body for a in plain.atoms(Average)] or [plain]
+    return all((b.xreplace(rule) + b).expand() == 0 for b in bodies)
+
+
+def _is_mirror(system: System, moved: Mapping[SiteQuantity, Expr], told: Mapping[Global, int]) -> bool:
+    """Whether the weights of all sites are the same with changed signs."""
+    if any(g.is_bounded for g, sign in told.items() if sign < 0):
+        return False
+    if any({*q.family.values} != {-v for v in q.family.values} for q in moved):
+        return False
+    rule: dict[Any, Expr] = {**moved, **{g: sign * g for g, sign in told.items()}}
+    parity = {kind: _parity(w, moved) for kind, w in system.weights.items() if not w.is_field}
+    if S.Zero in parity.values() or not _is_same(system.collective.energy, rule):
+        return False
+    for kind, weight in system.weights.items():
+        own = dict(rule)
+        if weight.is_field and (turned := _turned(system, kind, parity)) != 1:
+            if turned == 0:
+                return False
+            own[weight.state] = -weight.state
+        if not all(_is_same(e, own) for e in (weight.energy, *weight.bounds)):
+            return False
+    return True
+
+
+def _parity(weight: Weight, moved: Mapping[SiteQuantity, Expr]) -> Expr:
+    """The sign that what a site sends changes by; zero if it is no sign."""
+    turned = weight.state.xreplace(moved)
+    return next((sign for sign in (S.One, S.NegativeOne) if (turned - sign * weight.state).expand() == 0), S.Zero)
+
+
+def _turned(system: System, kind: Kind, parity: Mapping[Kind, Expr]) -> Expr:
+    """The sign that a field changes by; zero if something else stands beside what is sent."""
+    f = next(f for f in system.laws[kind].fields if f.states())
+    fixed, _, _ = emission_parts(f)
+    return S.Zero if parity[f.sender] == -1 and fixed != 0 else parity[f.sender]
+
+
+def _is_same(expr: Expr, rule: Mapping[Any, Expr]) -> bool:
+    turned = expr.xreplace(rule)
+    return bool(turned == expr or (turned - expr).expand() == 0)
