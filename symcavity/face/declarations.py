@@ -111,7 +111,7 @@ class LinearEquivalent(BipartiteSystem):
         return self._found.at(solution)
 
 
-class Problem(ProblemData):
+class Problem(WithInstances, ProblemData):
     """A problem over the states of sites of which no convexity is asked: several minima, discrete states.
 
     Parameters
@@ -155,13 +155,45 @@ class Problem(ProblemData):
 
         return with_verbs(BipartiteSystem, gibbs(self, beta))
 
+    def _system(self) -> Any:
+        return self.lowest()
+
+    def __getitem__(self, name: str) -> Any:
+        """The family of the variable with the given name: ``problem["h"][mu]``."""
+        return self._system()[name]
+
+    def lowest(self) -> BipartiteSystem:
+        """Return the lowest minimum of this problem as a system of sites, at zero temperature.
+
+        A site is at the lowest of the minima of its energy, and switches where two are equally low.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For energies of a site that are not made of squares between points, and what has no Gibbs measure here.
+        """
+        return self._lowest
+
+    @cached_property
+    def _lowest(self) -> BipartiteSystem:
+        from symcavity.method.lowest import lowest
+
+        return with_verbs(BipartiteSystem, lowest(self))
+
+    def cavity(self) -> Theory:
+        """Derive the cavity theory of the lowest minimum: :meth:`lowest`, at zero temperature.
+
+        The record says what it assumes: that the lowest minimum is one state (replica symmetry).
+        """
+        return self.lowest().cavity()
+
     def _repr_latex_(self) -> str:
         from symcavity.writing.displays import problem_latex
 
         return problem_latex(self)
 
 
-class ConvexProblem(WithInstances, Problem):
+class ConvexProblem(Problem):
     """A high-dimensional convex optimisation problem over the states of feature and datum sites.
 
     Parameters

@@ -16,7 +16,7 @@ from symcavity.algebra.compiled import compiled
 from symcavity.errors import UnsupportedLaw
 from symcavity.finite.given_values import Values, law_symbols, sized_kinds
 from symcavity.finite.set_law import SetPart
-from symcavity.model.averages import Expect
+from symcavity.model.averages import Expect, Force, Lowest
 from symcavity.model.couplings import correlation_of
 from symcavity.model.dimensions import Dimensions, dimensions
 from symcavity.model.fields import RandomField
@@ -165,7 +165,7 @@ class CompiledLaw:
         self.arguments: list[Symbol] = [*moving, *self._quenched, *parameters, *given]
         self.local = {*z, *fields, *self._quenched, *given}
         # what a thermal mean is says no equation of states
-        differences = [S.Zero if e.difference.has(Expect) else e.difference for e in law.equations]
+        differences = [S.Zero if e.difference.has(Expect, Force, Lowest) else e.difference for e in law.equations]
         equations = [e.xreplace(self._marks) for e in differences]
         pairs = [tuple(e.xreplace(self._marks) for e in p.pair) for p in law.pairs]
         self.heard_in = system.sent_by(law.kind)

@@ -21,6 +21,7 @@ CHAINS, SWEEPS, FIRST = 8, 400, 4  # of samples; one in FIRST of all sweeps come
 TOGETHER = 1 << 14  # configurations whose energies are computed at once
 ASKED = 0.45  # the share of moves that is accepted
 _CHAINS = 11  # beside the numbers of the other draws of an instance
+COOLED = (0.1, 30.0)  # inverse temperatures between which chains are cooled, in units of a site's energy
 NODES = 24  # of a Gauss-Hermite rule
 
 
@@ -87,12 +88,20 @@ def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Ensembl
     """
     states = w.states
     few = discrete(states)
+    if w.is_cold and len(few) < len(states):
+        raise UnsupportedLaw(
+            "The lowest minimum of an instance is looked for among discrete states.",
+            "Feature(..., values=...)",
+            "problem.gibbs(beta).simulate(...) at large beta",
+        )
     count = prod(len(q.family.values) ** w.size(next(iter(q.site))) for q in few)
     able = {
         "enumeration": len(few) == len(states) and count <= MOST["enumeration"],
-        "integration": len(states) == len(few) + 1 and count <= MOST["integration"] and _is_square(w, few),
-        "sampling": True,
-    }
+        **({"annealing": True} if w.is_cold else {
+            "integration": len(states) == len(few) + 1 and count <= MOST["integration"] and _is_square(w, few),
+            "sampling": True,
+        }),
+    }  # fmt: skip
     if method and not able.get(method, False):
         raise ValuesError(
             f"The method {method!r:.60} does not serve: there are {count} discrete configurations, "
@@ -100,6 +109,8 @@ def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Ensembl
             ", ".join(repr(name) for name, serves in able.items() if serves),
         )
     chosen = method or next(name for name, serves in able.items() if serves)
+    if w.is_cold:
+        return lowest_of(w, count) if chosen == "enumeration" else annealed(w, sweeps)
     if chosen == "sampling":
         return sampled(w, sweeps)
     return enumerated(w, count) if chosen == "enumeration" else integrated(w, few, count)
@@ -133,6 +144,33 @@ def enumerated(w: WarmInstance, count: int) -> Ensemble:
     parts = [w.energy({q: v[k : k + TOGETHER] for q, v in x.items()}) for k in range(0, count, TOGETHER)]
     share, total = _summed(-w.beta * np.concatenate(parts))
     return Ensemble("enumeration", x, share, total)
+
+
+def lowest_of(w: WarmInstance, count: int) -> Ensemble:
+    """The configuration of lowest energy, by enumeration: the first of several."""
+    x = configurations(w, w.states, count)
+    parts = [w.energy({q: v[k : k + TOGETHER] for q, v in x.items()}) for k in range(0, count, TOGETHER)]
+    return _one_configuration("enumeration", x, np.concatenate(parts))
+
+
+def _one_configuration(method: str, x: dict[Any, np.ndarray], energies: np.ndarray) -> Ensemble:
+    best = int(np.argmin(energies))
+    return Ensemble(method, {q: v[best : best + 1] for q, v in x.items()}, np.ones(1), -float(energies[best]))
+
+
+def annealed(w: WarmInstance, sweeps: int) -> Ensemble:
+    """The lowest configuration that eight chains find as they are cooled: its energy is an upper bound of the minimum.
+
+    The inverse temperature grows from sweep to sweep, from what moves all states to what moves none, in units of the
+    spread of the energy of a site over random configurations.
+    """
+    rng = stream(w.instance.seed, _CHAINS + 1)
+    x = {q: _start(q, w, rng, w.size(next(iter(q.site)))) for q in w.states}
+    unit = float(np.std(w.energy(x))) / np.sqrt(sum(v.shape[1] for v in x.values())) or 1.0
+    first = sweeps // FIRST
+    ladder = np.geomspace(*COOLED, sweeps + first) / unit
+    found = sampled(w, sweeps, ladder)
+    return _one_configuration("annealing", found.x, w.energy(found.x))
 
 
 def _is_square(w: WarmInstance, few: list[SiteQuantity]) -> bool:
@@ -183,8 +221,11 @@ def integrated(w: WarmInstance, few: list[SiteQuantity], count: int) -> Ensemble
 # -- samples ---------------------------------------------------------------------------------------
 
 
-def sampled(w: WarmInstance, sweeps: int) -> Ensemble:
-    """Metropolis sweeps of several chains, site by site; widths of moves are settled before the first that counts."""
+def sampled(w: WarmInstance, sweeps: int, ladder: np.ndarray | None = None) -> Ensemble:
+    """Metropolis sweeps of several chains, site by site; widths of moves are settled before the first that counts.
+
+    ``ladder`` has an inverse temperature for each sweep, where that is not the one of the measure.
+    """
     if len(w.sent) > 1:
         raise UnsupportedLaw("Several kinds of sites fluctuate.", "samples of one kind of site with states")
     ((kind, weight),) = w.sent.items()
@@ -201,6 +242,7 @@ def sampled(w: WarmInstance, sweeps: int) -> Ensemble:
     step, kept = dict.fromkeys(states, np.ones((CHAINS, size))), []
     first = sweeps // FIRST
     for sweep in range(sweeps + first):
+        beta = w.beta if ladder is None else float(ladder[sweep])
         for i in range(size):
             at = np.s_[i : i + 1]
             for q in states:
@@ -220,7 +262,7 @@ def sampled(w: WarmInstance, sweeps: int) -> Ensemble:
                     cost = cost + (w.losses[k](changed[k]) - w.losses[k](h[k]) + np.zeros_like(h[k])).sum(axis=1)
                 if pair:
                     cost = cost - pair * (jump[:, 0] * local[:, i] + jump[:, 0] ** 2 * couplings[i, i] / 2)
-                taken = (np.log(rng.random(CHAINS)) < -w.beta * cost)[:, None]
+                taken = (np.log(rng.random(CHAINS)) < -beta * cost)[:, None]
                 x[q][:, at] = np.where(taken, moved, old[q])
                 for k, _ in hearers:
                     h[k] = np.where(taken, changed[k], h[k])

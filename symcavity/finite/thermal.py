@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, Float, Sum
+from sympy import Dummy, Expr, Float, S, Sum
 
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.finite.draw import coupling_law, seed_list
@@ -70,11 +70,12 @@ class Warm:
         """An expression of one site at all sites of its kind, thermally averaged."""
         weight = self.w.system.weights[kind]
         if not weight.is_field:
-            core, beta = weight.state, weight.beta
-            spread = beta * (Expect(core**2) - Expect(core) ** 2)
+            core = weight.state
+            spread = S.NaN if weight.is_cold else weight.beta * (Expect(core**2) - Expect(core) ** 2)
             own = {r for r in body.atoms(SiteResponse) if r.state in (weight.mean, core) and r.field is None}
-            body = body.xreplace(dict.fromkeys(own, spread)).xreplace({weight.mean: Expect(core)})
-        if body.has(SiteResponse) or body.has(weight.mean):
+            body = body.xreplace(dict.fromkeys(own, spread))
+            body = body if weight.is_cold else body.xreplace({weight.mean: Expect(core)})
+        if body.has(SiteResponse, S.NaN) or (body.has(weight.mean) and not weight.is_cold):
             raise UnsupportedLaw(
                 f"Instances at a temperature do not measure {body}.",
                 "averages of states and of fields, expect(...), and responses of states",
@@ -195,7 +196,8 @@ class ThermalSimulation:
 
     def __str__(self) -> str:
         sizes = ", ".join(f"{kind.size} = {n}" for kind, n in self.counts.items())
-        return f"{len(self)} instances with {sizes}, by {self.method}"
+        bound = ": energies are upper bounds of the minimum" if "annealing" in self.method else ""
+        return f"{len(self)} instances with {sizes}, by {self.method}{bound}"
 
     __repr__ = __str__
 

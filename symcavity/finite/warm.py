@@ -46,7 +46,8 @@ class WarmInstance:
         self.sent = {k: w for k, w in system.weights.items() if not w.is_field}
         self.heard = {k: w for k, w in system.weights.items() if w.is_field}
         first = next(iter(system.weights.values()))
-        self.beta = float(first.beta.xreplace(self.numbers))
+        self.is_cold = first.is_cold  # at zero temperature energies are all that counts
+        self.beta = 1.0 if first.is_cold else float(first.beta.xreplace(self.numbers))
         self.states: list[SiteQuantity] = [q for w in self.sent.values() for q in self.own(w)]
         self.cores = {w.mean: w.state for w in self.sent.values()}
 
