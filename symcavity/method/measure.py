@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any, NoReturn
 
-from sympy import Add, Derivative, DiracDelta, Expr, S, Sum
+from sympy import Add, Derivative, DiracDelta, Dummy, Expr, Heaviside, S, Sum
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.kkt import multiplier
@@ -170,16 +170,15 @@ class Measure:
     def _stationary(self) -> None:
         """Global variables do not fluctuate: the mean energy is stationary in them."""
         given = self.problem.given
-        bounds = (b for w in self.weights.values() for b in w.bounds)
-        found = self.shared.atoms(Global).union(*(w.energy.atoms(Global) for w in self.weights.values()))
-        if moved := sorted(set().union(*(b.atoms(Global) for b in bounds)) - set(given), key=str):
-            self._refused(f"The global variable {moved[0]} stands in a constraint of every site.")
+        every = [self.shared, *(e for w in self.weights.values() for e in (w.energy, *w.bounds))]
+        found = set().union(*(e.atoms(Global) for e in every))
         for g in sorted(found - set(given), key=lambda g: g.name):
             slope = self.shared.diff(g)
             for kind, weight in self.weights.items():
                 own = weight.energy.diff(g)
-                if own.has(DiracDelta, Derivative):
-                    self._refused(f"The energy {weight.energy} of the {kind.sites} jumps, and where it does moves with {g}.")
+                if own.has(DiracDelta, Derivative) or any(b.has(g) for b in weight.bounds):
+                    slope += Sum(self._shift(kind, weight, g) * weight.mean, kind.range)
+                    continue
                 slope += Sum(Expect(own), kind.range) if own != 0 else S.Zero
             if g.is_bounded:  # the energy is least in a variable, and largest in a multiplier
                 sign = -1 if g in self._multipliers else 1
@@ -187,6 +186,19 @@ class Measure:
             else:
                 self.equations.append(Equation(slope, S.Zero))
         self.equations += [Equation(c.lhs, c.rhs) for c in self.problem.known]
+
+    def _shift(self, kind: Kind, weight: Weight, g: Global) -> Expr:
+        """By how much a field has to move with a global variable that its energy stays as it is.
+
+        Where that jumps or ends, the slope of the energy in the variable is this times the force on the field.
+        """
+        parts, x, step = (weight.energy, *weight.bounds), weight.state, Dummy("step", real=True)
+        places = [a.args[0] for e in parts for a in e.atoms(Heaviside)] + list(weight.bounds)
+        for share in dict.fromkeys((-p.diff(g) / p.diff(x)).cancel() for p in places if p.has(g) and p.diff(x) != 0):
+            moved = {x: x + share * step, g: g + step}
+            if weight.is_field and all(is_same(e.xreplace(moved), e) for e in parts):
+                return share
+        self._refused(f"The energy of the {kind.sites} jumps or ends, and where it does moves with {g} otherwise than a field.")
 
     # -- parts ---------------------------------------------------------------------------------------
 
@@ -238,6 +250,12 @@ class Measure:
     @staticmethod
     def _refused(found: str) -> NoReturn:
         raise UnsupportedLaw(f"{found} A Gibbs measure of it is not derived.", SUPPORTED)
+
+
+def is_same(one: Expr, other: Expr) -> bool:
+    """Whether two expressions are equal, once the arguments of steps are expanded."""
+    plain = (e.replace(Heaviside, lambda *args: Heaviside(args[0].expand(), *args[1:])).expand() for e in (one, other))
+    return bool(next(plain) - next(plain) == 0)
 
 
 def emission_parts(f: RandomField) -> tuple[Expr, Expr, Expr]:

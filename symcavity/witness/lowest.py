@@ -11,7 +11,7 @@ from sympy import DiracDelta, Expr, S, solve
 
 from symcavity.algebra.quadrature import break_points
 from symcavity.model.averages import SiteResponse
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import Global, SiteQuantity
 from symcavity.errors import UnsupportedLaw
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import OrderParameter
@@ -76,8 +76,10 @@ class Searched:
 def _admitted(theory: Any, rule: dict[Any, Any], side: Any) -> dict[Any, Any]:
     """The numbers with order parameters so small that all holds which the derivation assumes of them."""
     for _ in range(HALVINGS):
-        if all(c.xreplace(rule) != S.false for c in side.solution.assumed):
-            return rule
+        for sign in (1, -1):  # multipliers have either
+            own = {s: sign * v if isinstance(s, Global) else v for s, v in rule.items()}
+            if all(c.xreplace(own) != S.false for c in side.solution.assumed):
+                return own
         rule = {s: v / 2 if isinstance(s, OrderParameter) else v for s, v in rule.items()}
     raise UnsupportedLaw(f"No numbers are found that the law of {side.kind.site} admits.", "laws with a minimum")
 

@@ -23,8 +23,6 @@ from symcavity.witness.world import World, coupling_variance, same
 
 Env = dict[Any, int]
 
-HUGE = mp.mpf(10) ** 60  # in the place of a response that is infinite
-
 
 class Changes:
     """Small random changes of all fields, in a small world: their covariances at each site, and what comes of them."""
@@ -123,10 +121,19 @@ def _growth(step: Step, number: Callable[[Expr], Any]) -> Any:
     now = [AtStep(s, 0) for s in step.evidence["symbols"]]
     one = [{other: S.One if other == size else S.Zero for other in now} for size in now]
     numbers = mp.matrix([[number(c.rhs.xreplace(rule)) for rule in one] for c in step.claims])
-    steep = any(mp.isinf(e) for e in numbers)  # where states jump; it counts if a round goes through it
-    sizes, _ = mp.eig(numbers.apply(lambda e: HUGE if mp.isinf(e) else e))
-    found = max(map(abs, sizes))
-    return mp.inf if steep and found**2 > mp.sqrt(HUGE) else found
+    if _rounds_through(numbers):
+        return mp.inf
+    sizes, _ = mp.eig(numbers.apply(lambda e: mp.zero if mp.isinf(e) else e))
+    return max(map(abs, sizes))
+
+
+def _rounds_through(numbers: Any) -> bool:
+    """Whether a round goes through what grows without bound, as where states jump."""
+    count = range(numbers.rows)
+    reached = {(a, b) for a in count for b in count if numbers[a, b] != 0}
+    for _ in count:
+        reached |= {(a, c) for a, b in reached for other, c in reached if other == b}
+    return any(mp.isinf(numbers[a, b]) and (b, a) in reached | {(a, a)} for a in count for b in count)
 
 
 def _has_odd_round(spreads: Iterable[Any]) -> bool:

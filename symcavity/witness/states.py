@@ -12,7 +12,7 @@ from sympy.core.relational import Relational
 from symcavity.algebra.quadrature import break_points
 from symcavity.model.averages import Expect, LogWeight, SiteResponse
 from symcavity.model.couplings import Coupling
-from symcavity.model.kinds import SiteCount
+from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.registry import result, witness
@@ -252,7 +252,7 @@ class Few:
 
     def __init__(self, system: Any) -> None:
         self.system, self.rng = system, np.random.default_rng(2)
-        self.values: dict[Any, float] = {}
+        self.values: dict[Any, float] = {alpha: 1.0}  # as many data as features
         self.told: dict[Any, Any] = {}
         for weight in system.weights.values():
             if not weight.is_field and weight.mean != weight.state:
@@ -369,6 +369,20 @@ def _heard_back(step: Step, few: Few) -> float:
     return gap
 
 
+def _held(system: Any, g: Any) -> Any:
+    """What constraints of sites that move with a global variable add to the slope: the force that each holds."""
+    total = S.Zero
+    for entry in system.rewritten.declaration.entries:
+        if not (isinstance(entry, Relational) and entry.has(g) and entry.has(Sum)) or entry in system.collective.multipliers.values():
+            continue
+        (weight,) = (w for w in system.weights.values() if w.is_field and w.bounds)
+        (heard,) = (lhs for lhs in entry.atoms(Sum))
+        mark = Dummy("h", real=True)
+        bound = (entry.lhs - entry.rhs).xreplace({heard: mark})
+        total += Sum(-bound.diff(g) / bound.diff(mark) * weight.mean, weight.mean.family.kind.range)
+    return written_out(total)
+
+
 def _slopes(step: Step, few: Few, objective: Expr) -> list[float]:
     """The slopes of the declared energy in global variables, against the sums that vanish on average."""
     system = few.system
@@ -379,7 +393,7 @@ def _slopes(step: Step, few: Few, objective: Expr) -> list[float]:
     found = [c for c in claims if not (known and c.lhs.has(*known))]
     told = [few.number(c.lhs.replace(lambda e: isinstance(e, Expect), lambda e: e.body)) for c in found]
     direct = [
-        few.number(written_out(objective).diff(g)) * (-1 if g.is_bounded and g in system.collective.multipliers else 1)
+        few.number(written_out(objective).diff(g) + _held(system, g)) * (-1 if g.is_bounded and g in system.collective.multipliers else 1)
         for g in shared
     ]
     return [a - b for a, b in zip(told, direct, strict=len(told) == len(direct))] if found or shared else []

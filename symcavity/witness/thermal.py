@@ -246,6 +246,7 @@ def numbers_at(theory: Any, expr: Expr, side: Any) -> dict[Any, Any]:
     """Seeded values of all symbols at one site, with the signs that its law needs."""
     values = {k: v for k, v in seeded_values(theory, 3).items() if not isinstance(k, Quenched)}
     exprs = [expr, *side.covariance.values(), *side.means.values(), side.law.weight.beta, side.law.weight.energy]
+    exprs += side.law.weight.bounds
     known: dict[Any, Any] = dict(values)
     for k, s in enumerate(sorted(set().union(*(e.free_symbols for e in exprs)), key=str)):
         if s not in known and not is_index(s) and not isinstance(s, TexSymbol):
