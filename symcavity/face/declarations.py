@@ -162,17 +162,29 @@ class Problem(WithInstances, ProblemData):
         """The family of the variable with the given name: ``problem["h"][mu]``."""
         return self._system()[name]
 
-    def lowest(self) -> BipartiteSystem:
+    def lowest(self, select: str = "lowest") -> BipartiteSystem:
         """Return the lowest minimum of this problem as a system of sites, at zero temperature.
 
         A site is at the lowest of the minima of its energy, and switches where two are equally low.
 
+        Parameters
+        ----------
+        select : str
+            ``'lowest'``; or ``'local'``, where a site follows the minimum that it has without feedback as that is
+            turned on, as a dynamics does that begins there. Where no site has several minima both are the same.
+
         Raises
         ------
+        ValuesError
+            For another word.
         UnsupportedLaw
             For energies of a site that are not made of squares between points, and what has no Gibbs measure here.
         """
-        return self._lowest
+        if select == "lowest":
+            return self._lowest
+        from symcavity.method.lowest import lowest
+
+        return with_verbs(BipartiteSystem, lowest(self, select))
 
     @cached_property
     def _lowest(self) -> BipartiteSystem:
@@ -180,12 +192,12 @@ class Problem(WithInstances, ProblemData):
 
         return with_verbs(BipartiteSystem, lowest(self))
 
-    def cavity(self) -> Theory:
-        """Derive the cavity theory of the lowest minimum: :meth:`lowest`, at zero temperature.
+    def cavity(self, select: str = "lowest") -> Theory:
+        """Derive the cavity theory of the lowest minimum, at zero temperature: that of :meth:`lowest`.
 
         The record says what it assumes: that the lowest minimum is one state (replica symmetry).
         """
-        return self.lowest().cavity()
+        return self.lowest(select).cavity()
 
     def _repr_latex_(self) -> str:
         from symcavity.writing.displays import problem_latex

@@ -11,7 +11,7 @@ from typing import Any
 
 from sympy import Expr, oo
 
-from symcavity.errors import UnsupportedLaw
+from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.method.measure import Measure
 from symcavity.model.averages import Expect, Lowest
 from symcavity.model.equations import Equation
@@ -20,14 +20,27 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import System
 
 
-def lowest(problem: Problem) -> System:
+SELECT = ("lowest", "local")
+
+
+def lowest(problem: Problem, select: str = "lowest") -> System:
     """Return the lowest minimum of a problem as a system of sites.
+
+    Parameters
+    ----------
+    problem : Problem
+    select : str
+        ``'lowest'``; or ``'local'``, where each site follows the minimum that it has without feedback.
 
     Raises
     ------
+    ValuesError
+        For another word.
     UnsupportedLaw
         For what has no Gibbs measure here, and sites that send a product of several states.
     """
+    if select not in SELECT:
+        raise ValuesError(f"Which minimum is {select!r:.60}?", " or ".join(map(repr, SELECT)))
     found = Measure(problem, oo)
     sent: dict[Any, Expr] = {}
     for weight in found.weights.values():
@@ -51,7 +64,9 @@ def lowest(problem: Problem) -> System:
         Equation(sent[e.lhs], Lowest(sent[e.lhs])) if e.lhs in sent else Equation(cold(e.lhs), cold(e.rhs))
         for e in found.equations
     ]
-    weights = {kind: w if w.is_field else replace(w, mean=w.state) for kind, w in found.weights.items()}
+    is_local = select == "local"
+    cooled = {kind: w if w.is_field else replace(w, mean=w.state) for kind, w in found.weights.items()}
+    weights = {kind: replace(w, is_local=is_local) for kind, w in cooled.items()}
     return System(
         equations,
         [*(cold(pair) for pair in found.pairs), *problem.ranges],

@@ -48,6 +48,8 @@ class Weight:
         What each kind of site sends at zero temperature, by what it sends at this one.
     bounds : tuple of Expr
         What is not negative where there is any weight.
+    is_local : bool
+        At zero temperature: whether a site follows the minimum that it has without feedback, not the lowest one.
     """
 
     beta: Expr
@@ -58,6 +60,7 @@ class Weight:
     cold: Law | None = None
     told: Mapping[Expr, Expr] = field(default_factory=dict)
     bounds: tuple[Expr, ...] = ()
+    is_local: bool = False
 
     @property
     def is_cold(self) -> bool:

@@ -134,6 +134,7 @@ def _declaration(derivation: Derivation, write: Encoder) -> dict[str, Any]:
     if system.weights:  # a Gibbs measure: the problem, and its temperature
         typed, weight = system.rewritten.typed, next(iter(system.weights.values()))
         measure = {"beta": write(weight.beta), "convex": system.convex}
+        measure |= {"select": "local"} if weight.is_local else {}
         return found | measure | {"minimize": write(typed.objective), "subject_to": [entry(c) for c in typed.entries]}
     equations, conditions = system.typed
     more = {"equations": [entry(e) for e in equations], "conditions": [entry(c) for c in (*conditions, *system.stated)]}
@@ -256,7 +257,7 @@ def _system(declared: Mapping[str, Any], nodes: Decoder) -> System:
                 nodes[declared["minimize"]], conditions, fixed, **rest
             )
             beta = _expression(nodes[declared["beta"]])
-            return lowest(problem) if beta == oo else gibbs(problem, beta)
+            return lowest(problem, declared.get("select", "lowest")) if beta == oo else gibbs(problem, beta)
         return optimality(Problem(nodes[declared["minimize"]], conditions, fixed, **rest))
     equations, pairs = ([entry(e) for e in declared[k]] for k in ("equations", "conditions"))
     return System(equations, pairs, fixed, **rest)

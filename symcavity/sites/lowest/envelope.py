@@ -166,6 +166,56 @@ def _open(needed: Sequence[Any], positive: Sequence[Expr]) -> list[Any]:
     return list(found.values())
 
 
+def is_contact(one: Atom, other: Atom, s: Expr) -> bool:
+    """Whether the state moves on without a jump from one candidate to the next."""
+    return bool(simple(other.state(s) - one.state(s)) == 0)
+
+
+def local(still: Envelope, curvature: Expr, positive: Sequence[Expr]) -> Envelope:
+    """The minima that states have without feedback, followed as it is turned on: what jumps does so where it did."""
+    kept = [a.steeper(curvature) for a in still.atoms]
+    pairs = list(zip(pairwise(still.atoms), pairwise(kept), still.switches, strict=True))
+    switches = [switch(*moved) if is_contact(*was, t) else t for was, moved, t in pairs]
+    needed: list[Any] = [StrictGreaterThan(a.c, 0, evaluate=False) for a in kept if not a.is_point]
+    for n, a in enumerate(kept):  # a minimum that is followed must not end before it is left
+        if not a.is_point and n and a.low != -oo:
+            needed.append(GreaterThan(switches[n - 1] - a.force(a.low), 0, evaluate=False))
+        if not a.is_point and n < len(switches) and a.high != oo:
+            needed.append(GreaterThan(a.force(a.high) - switches[n], 0, evaluate=False))
+    needed += [GreaterThan(t2 - t1, 0, evaluate=False) for t1, t2 in pairwise(switches)]
+    return Envelope(tuple(kept), tuple(switches), (*still.assumed, *_open(needed, positive)))
+
+
+def where_it_is(atoms: Sequence[Atom], curvature: Expr, positive: Sequence[Expr]) -> Envelope | None:
+    """The minima of a field that follows its mean, whatever its energy: it leaves a piece where its mean does.
+
+    None where it is open whether a kink holds the field.
+    """
+    kept: list[Atom] = []
+    switches: list[Expr] = []
+    pieces = [a for a in atoms if not a.is_point]
+    for one, other in pairwise(pieces):
+        p = one.high
+        kept.append(one.steeper(curvature))
+        step, bend = cancel(other.energy(p) - one.energy(p)), cancel(other.force(p) - one.force(p))
+        if step != 0 or bend == 0 or sign_given(bend, positive) == -1:
+            switches.append(p * curvature if step != 0 or bend != 0 else kept[-1].force(p))
+            continue
+        if sign_given(bend, positive) != 1:
+            return None
+        point = next(a for a in atoms if a.is_point and a.low == p).steeper(curvature)
+        switches += [kept[-1].force(p), other.steeper(curvature).force(p)]
+        kept.append(point)
+    kept.append(pieces[-1].steeper(curvature))
+    needed = [StrictGreaterThan(a.c, 0, evaluate=False) for a in kept if not a.is_point]
+    for n, a in enumerate(kept):
+        if not a.is_point and n:
+            needed.append(GreaterThan(switches[n - 1] - a.force(a.low), 0, evaluate=False))
+        if not a.is_point and n < len(switches):
+            needed.append(GreaterThan(a.force(a.high) - switches[n], 0, evaluate=False))
+    return Envelope(tuple(kept), tuple(switches), tuple(_open(needed, positive)))
+
+
 def _known(expr: Expr, positive: Sequence[Expr], *, strict: bool) -> bool:
     found = cancel(expr)
     if found == 0:

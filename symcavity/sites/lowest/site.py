@@ -21,7 +21,7 @@ from symcavity.sites.branching.draws import DRAWS, sample_value, symbols_in
 from symcavity.sites.branching.layout import IllPosed
 from symcavity.sites.branching.solution import Region, SiteSolution
 from symcavity.sites.lowest.atoms import SUPPORTED, Atom, atoms_of, discrete
-from symcavity.sites.lowest.envelope import Envelope, direct, numbers, sequence, simple
+from symcavity.sites.lowest.envelope import Envelope, direct, local, numbers, sequence, simple, where_it_is
 from symcavity.sites.protocol import SiteProblem
 from symcavity.sites.thermal.summed import answer_to_states, moving_field, weight_of
 
@@ -160,7 +160,8 @@ def solve_lowest(problem: SiteProblem) -> LowestSolution:
     way = sign_of(force.slope)
     if not way:
         raise IllPosed(f"{problem.text}: the sign of {force.slope} is open.", "fields of one sign")
-    *others, last = [(e, _over_fields(problem, told, force, e, way)) for e in laid_out(problem, atoms)]
+    found = _followed(problem, candidates(problem, weight, told, S.Zero), force) if weight.is_local else laid_out(problem, atoms)
+    *others, last = [(e, _over_fields(problem, told, force, e, way)) for e in found]
     cases = tuple((And(*e.assumed), replace(one, assumed=())) for e, one in others)
     if not cases:
         return last[1]
@@ -170,6 +171,22 @@ def solve_lowest(problem: SiteProblem) -> LowestSolution:
     elsewhere = Or(*(test for test, _ in cases))
     assumed = (c.func(Piecewise((S.One, elsewhere), (c.lhs, True)), 0, evaluate=False) for c in last[1].assumed)
     return replace(last[1], cases=cases, assumed=tuple(assumed))
+
+
+def _followed(problem: SiteProblem, atoms: Sequence[Atom], force: Force) -> list[Envelope]:
+    """The minima that a site has without feedback, followed as that is turned on."""
+    positive = margins(problem.ranges)
+    if weight_of(problem).is_field:
+        found = where_it_is(atoms, force.curvature, positive) if not any(a.is_point for a in (atoms[0], atoms[-1])) else None
+        still = [] if found is None else [found]
+    else:
+        still = [local(e, force.curvature, positive) for e in laid_out(problem, atoms)]
+    if len(still) != 1:
+        raise UnsupportedLaw(
+            f"{problem.text}: which minimum it follows from zero feedback depends on parameters, or it ends at a bound.",
+            "select='lowest'; energies whose minima come in one order",
+        )
+    return still
 
 
 def _over_fields(

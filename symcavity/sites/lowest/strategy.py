@@ -87,7 +87,7 @@ class Lowest:
             "site_energy",
             [Equation(LawFunction(Symbol("E"), x, 0).xreplace(zero), (weight.energy + gained).xreplace(zero))],
             data=data | {"bounds": [GreaterThan(b.xreplace(zero), 0, evaluate=False) for b in weight.bounds]},
-            assumptions=(("lowest", {}),),
+            assumptions=(("local_minimum" if weight.is_local else "lowest", {}),),
             rests_on=(f"{key}.effective_law",),
         )
         shown = [q for q in solution.unknowns if q in (x, weight.mean)]
@@ -95,7 +95,7 @@ class Lowest:
             f"{key}.solution",
             "lowest",
             [Equation(q.xreplace(zero), solution.expression(q).xreplace(still).xreplace(zero)) for q in shown],
-            data=data | {"several": len(solution.regions) > 1, "jumps": bool(solution.jumping), "sign_assumptions": relations},
+            data=data | {"several": len(solution.regions) > 1, "jumps": bool(solution.jumping), "local": weight.is_local, "sign_assumptions": relations},
             assumptions=(("sign", {"relations": relations}),) if relations else (),
             rests_on=(f"{key}.energy",),
         )
