@@ -1,8 +1,8 @@
 """Regression with the best subset of features: a price for each weight that is not zero, whatever its size.
 
-A weight is zero or as large as without a price: it jumps where both cost the same. The data are those of a sparse teacher
-``t`` with the noise ``e``; ``theta`` is the price, and a weak ridge ``gamma`` keeps the rest small. The subset jumps from
-one choice to another, and one lowest state is an approximation, a good one where few subsets compete.
+A weight is zero or as large as without a price: it jumps where both cost the same. The data are those of a sparse
+teacher ``t`` with the noise ``e``; ``theta`` is the price, and a weak ridge ``gamma`` keeps the rest small. The subset
+jumps from one choice to another, and one lowest state is an approximation, a good one where few subsets compete.
 
 D. L. Donoho, A. Maleki, A. Montanari, PNAS 106, 18914 (2009), on thresholds; Y. Kabashima, T. Wadayama, T. Tanaka, J.
 Stat. Mech. L09003 (2009).

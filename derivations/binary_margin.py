@@ -1,9 +1,9 @@
 """The largest margin of binary weights: at zero temperature, with one lowest state, and why that is wrong.
 
-Every field is at least ``M``, as large as may be. With one lowest state the margin vanishes at ``alpha = 4/pi = 1.27``, which
-would be the capacity. But there are at most ``2**N`` choices of weights, and one per feature is one bit: the entropy in the limit
-of zero temperature is minus infinity, and solving says so. The number of choices without an error (``binary_perceptron``, at
-large ``beta``) falls to one at ``alpha = 0.833``, the capacity.
+Every field is at least ``M``, as large as may be. With one lowest state the margin vanishes at ``alpha = 4/pi = 1.27``,
+which would be the capacity. But the entropy has the limit minus infinity at zero temperature, and solving says so: the
+equations count fewer than one choice of weights there. The number of choices without an error
+(``binary_perceptron``, at large ``beta``) falls to one at ``alpha = 0.833``, the capacity.
 
 E. Gardner, B. Derrida, J. Phys. A 21, 271 (1988); W. Krauth, M. Mezard, J. Phys. (France) 50, 3057 (1989).
 """

@@ -1,7 +1,7 @@
 """Weights that make the fewest errors: a perceptron above its capacity, with every error counted alike.
 
-A field below the margin ``kappa`` is an error. It is moved to the margin where that costs the others less than one error,
-and left where it is elsewhere: the fields have a gap below the margin. Below the capacity, ``alpha = 2`` at
+A field below the margin ``kappa`` is an error. It is moved to the margin where that costs the others less than one
+error, and left where it is elsewhere: the fields have a gap below the margin. Below the capacity, ``alpha = 2`` at
 ``kappa = 0``, there is no error. The weights jump from one choice of errors to another: one lowest state is an
 approximation.
 

@@ -136,14 +136,15 @@ def _measure(theory: Theory) -> GibbsMeasure | None:
         return None
     states = [q for w in weights if not w.is_field for q in w.states]
     discrete = all(getattr(q.family, "values", ()) for q in states)
-    found: list[Expr | None] = []
+    found: list[Any] = []
     for word in ("free_energy", "entropy"):
         try:
             found.append(getattr(theory, word))
         except UnsupportedLaw:
             found.append(None)
     cold = any(w.is_cold for w in weights)
-    return GibbsMeasure(*found, discrete, cold, cache(lambda: mirrors(theory)))
+    free, entropy = found
+    return GibbsMeasure(free, entropy, discrete, cold, cache(lambda: mirrors(theory)))
 
 
 def _jumping(theory: Theory) -> frozenset[Any]:

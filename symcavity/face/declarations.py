@@ -279,7 +279,7 @@ class ConvexProblem(Problem):
         """Return the optimality conditions: stationarity, feasibility, slackness, as a system."""
         return self._conditions
 
-    def cavity(self) -> Theory:
+    def cavity(self, select: str = "lowest") -> Theory:  # noqa: ARG002 - a convex problem has one minimum
         """Derive the cavity theory of the optimality conditions."""
         return self.kkt().cavity()
 

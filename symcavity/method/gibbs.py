@@ -120,7 +120,8 @@ def gibbs_steps(system: System, make: StepMaker) -> list[Step]:
     if beta == oo:
         states = [w.state for w in system.weights.values() if not w.is_field]
         data = {"states": states, "force": any(c.rhs.has(Force) for c in claims)}
-        return [make.within("The lowest minimum")("lowest_state", "lowest_state", claims, data=data, rests_on=("problem",))]
+        make = make.within("The lowest minimum")
+        return [make("lowest_state", "lowest_state", claims, data=data, rests_on=("problem",))]
     means = [w.mean for w in system.weights.values()]
     rule = "gibbs" if all(w.cold is not None for w in system.weights.values()) else "measure"
     data = {"beta": beta, "means": means, "force": any(c.rhs.has(Force) for c in claims)}

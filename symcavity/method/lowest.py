@@ -1,7 +1,7 @@
 """A problem that may have several minima, at zero temperature: its lowest one, as a system of sites.
 
-The equations are those of the Gibbs measure with states in place of their thermal means: each state is the one of lowest
-energy, and what data send is the force on their field.
+The equations are those of the Gibbs measure with states in place of their thermal means: each state is the one of
+lowest energy, and what data send is the force on their field.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from symcavity.model.equations import Equation
 from symcavity.model.problem import Problem
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import System
-
 
 SELECT = ("lowest", "local")
 

@@ -187,7 +187,7 @@ class Measure:
                 self.equations.append(Equation(slope, S.Zero))
         self.equations += [Equation(c.lhs, c.rhs) for c in self.problem.known]
 
-    def _shift(self, kind: Kind, weight: Weight, g: Global) -> Expr:
+    def _shift(self, kind: Kind, weight: Weight, g: Global) -> Expr:  # noqa: RET503 - a refusal does not return
         """By how much a field has to move with a global variable that its energy stays as it is.
 
         Where that jumps or ends, the slope of the energy in the variable is this times the force on the field.
@@ -198,7 +198,7 @@ class Measure:
             moved = {x: x + share * step, g: g + step}
             if weight.is_field and all(is_same(e.xreplace(moved), e) for e in parts):
                 return share
-        self._refused(f"The energy of the {kind.sites} jumps or ends, and where it does moves with {g} otherwise than a field.")
+        self._refused(f"The energy of the {kind.sites} jumps or ends, and where moves with {g}, unlike a field.")
 
     # -- parts ---------------------------------------------------------------------------------------
 

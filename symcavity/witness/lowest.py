@@ -10,9 +10,9 @@ import numpy as np
 from sympy import DiracDelta, Expr, S, solve
 
 from symcavity.algebra.quadrature import break_points
+from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import Global, SiteQuantity
-from symcavity.errors import UnsupportedLaw
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import OrderParameter
 from symcavity.witness.registry import result, witness
@@ -34,7 +34,7 @@ class Searched:
         self.kind, self.side = kind, theory.inserted[kind]
         exprs = [c.difference for c in claims]
         bare = sum((e.replace(DiracDelta, lambda a: a) for e in exprs), S.Zero)
-        rule = _admitted(theory, numbers_at(theory, bare, self.side), self.side)
+        rule = _admitted(numbers_at(theory, bare, self.side), self.side)
         zero = {q.xreplace({self.kind.index: S.Zero}): v for q, v in rule.items() if isinstance(q, SiteQuantity)}
         self.known = {k: v for k, v in {**rule, **zero}.items() if k not in {h.eta for h in self.side.heard}}
         self.summed = Summed(theory, self.side, rule)
@@ -49,8 +49,8 @@ class Searched:
         summed = self.summed
         if summed.free is None:
             x = np.array(sorted(float(v) for v in summed.weight.state.family.values))
-            low = self.energies(field, x)
-            return float(x[np.argmin(low)]), float(low.min()), 0.0
+            energy = self.energies(field, x)
+            return float(x[np.argmin(energy)]), float(energy.min()), 0.0
         own = [float(b) for b in summed.breaks]
         low, high = -100.0, 100.0
         for _ in range(ROUNDS):
@@ -95,7 +95,7 @@ class Searched:
         return np.linspace(-FAR, FAR, FIELDS) * width * 1.0123 + 0.00137 * width
 
 
-def _admitted(theory: Any, rule: dict[Any, Any], side: Any) -> dict[Any, Any]:
+def _admitted(rule: dict[Any, Any], side: Any) -> dict[Any, Any]:
     """The numbers with order parameters so small that all holds which the derivation assumes of them."""
     for _ in range(HALVINGS):
         for sign in (1, -1):  # multipliers have either
@@ -135,21 +135,23 @@ def lowest(step: Step, _dps: int) -> list[Verdict]:
     if step.data.get("local"):
         gaps = [abs(site.number(claim.rhs, float(f)) - site.followed(float(f))) for f in site.fields()[::8]]
         ok = sum(gap > 1e-5 for gap in gaps) == 0
-        return result(BRUTE_FORCE, ok, f"a way downhill from the minimum without feedback at {len(gaps)} fields", f"by {max(gaps):.2g}")
+        how = f"a way downhill from the minimum without feedback at {len(gaps)} fields"
+        return result(BRUTE_FORCE, ok, how, f"by {max(gaps):.2g}")
     for field in site.fields():
         told = site.number(claim.rhs, float(field))
-        best, least, step_ = site.lowest(float(field))
+        best, least = site.lowest(float(field))[:2]
         near = np.array([told, told - 1e-9, told + 1e-9]) if site.summed.free is not None else np.array([told])
         own = float(np.nanmin(site.energies(float(field), near)))
         worst = max(worst, (own - least) / max(1.0, abs(least)))
         if worst > 1e-6:
-            return result(BRUTE_FORCE, False, "", f"at the field {field:.4g} the state {best:.6g} is lower than {told:.6g}")
+            lower = f"at the field {field:.4g} the state {best:.6g} is lower than {told:.6g}"
+            return result(BRUTE_FORCE, False, "", lower)
     return result(BRUTE_FORCE, True, f"a search over all states at {FIELDS} fields")
 
 
 @witness("jump")
 def jump(step: Step, _dps: int) -> list[Verdict]:
-    """The slope with its delta functions, summed up between two far fields, against the difference of the states there."""
+    """The slope with its delta functions, summed up between two far fields, against the states there."""
     site, worst = Searched(step.evidence["theory"], step.data["kind"], step.claims), 0.0
     weight, zero = site.side.law.weight, {site.kind.index: S.Zero}
     heard = next(h for h in site.side.heard if h.eta == site.eta)
@@ -178,7 +180,8 @@ def _summed_up(site: Searched, slope: Expr, low: float, high: float) -> float:
     breaks = sorted(float(b) for b in break_points(rest, eta) if low < b < high)
     z, w = np.polynomial.legendre.leggauss(12)
     for a, b in pairwise([low, *breaks, high]):
-        total += sum(float(rest.xreplace({eta: S(v)})) * u for v, u in zip((a + b + (b - a) * z) / 2, w, strict=True)) * (b - a) / 2
+        places = (a + b + (b - a) * z) / 2
+        total += sum(float(rest.xreplace({eta: S(v)})) * u for v, u in zip(places, w, strict=True)) * (b - a) / 2
     return total
 
 

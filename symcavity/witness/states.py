@@ -373,7 +373,8 @@ def _held(system: Any, g: Any) -> Any:
     """What constraints of sites that move with a global variable add to the slope: the force that each holds."""
     total = S.Zero
     for entry in system.rewritten.declaration.entries:
-        if not (isinstance(entry, Relational) and entry.has(g) and entry.has(Sum)) or entry in system.collective.multipliers.values():
+        is_bound = isinstance(entry, Relational) and entry.has(g) and entry.has(Sum)
+        if not is_bound or entry in system.collective.multipliers.values():
             continue
         (weight,) = (w for w in system.weights.values() if w.is_field and w.bounds)
         (heard,) = (lhs for lhs in entry.atoms(Sum))

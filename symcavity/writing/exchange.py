@@ -14,8 +14,8 @@ from sympy.core.relational import Relational
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.method.fluctuation_steps import fluctuation_steps, fluctuations_of
 from symcavity.method.gibbs import gibbs
-from symcavity.method.lowest import lowest
 from symcavity.method.kkt import optimality
+from symcavity.method.lowest import lowest
 from symcavity.method.pair import pair_of
 from symcavity.method.pair_steps import pair_steps
 from symcavity.method.record import record

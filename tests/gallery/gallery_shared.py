@@ -5,6 +5,7 @@ What is by hand here shares nothing with the engine: Gaussian averages on a plai
 in the place of derivatives, damped iteration.
 """
 
+import warnings
 from functools import cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -13,6 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.special import ndtr
+
+from symcavity import UnstableSolution
+from symcavity.errors import NegativeEntropy
 
 _SPEC = spec_from_file_location("gallery_table", Path(__file__).resolve().parents[2] / "benchmarks" / "gallery.py")
 table = module_from_spec(_SPEC)
@@ -38,7 +42,11 @@ def theory(name):
 
 @cache
 def solution(name):
-    return theory(name).solve(module(name).values)
+    with warnings.catch_warnings():
+        if any(weight.is_cold for weight in theory(name).system.weights.values()):  # they jump, as the file says
+            for word in (UnstableSolution, NegativeEntropy):
+                warnings.simplefilter("ignore", word)
+        return theory(name).solve(module(name).values)
 
 
 def number(name, observable, **changed):

@@ -17,6 +17,8 @@ SMALL = {
 def test_instances(name):
     size, seeds = SMALL.get(name, (60, 8))
     found = module(name)
+    if not getattr(found, "instances", True):
+        pytest.skip("the file says why no small instance has these numbers")
     simulation = found.problem.simulate(found.values, N=size, seeds=seeds)
     assert len(simulation.feasible) >= seeds - 1
     for observable in found.shown:

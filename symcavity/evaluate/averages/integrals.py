@@ -103,7 +103,8 @@ class Pass:
             inputs = [None if key in unknowns else env[key] for key in self.keys]
         except KeyError as missing:
             raise ValuesError(f"{missing.args[0]} has no value.", "a value for every parameter") from None
-        return [np.float64(v) if isinstance(v, float | int) or is_mpf(v) else v for v in inputs]  # this pass is in double
+        # this pass is in double, whatever the numbers come from
+        return [np.float64(v) if isinstance(v, float | int) or is_mpf(v) else v for v in inputs]
 
     def run(self, inputs: Sequence[Any], laws: Any, grids: Grids) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return the values and their derivatives for inputs in order; a budget of time is looked at."""

@@ -87,10 +87,10 @@ def _warn_unstable(system: Eliminated, gain: float | None) -> None:
     measure = system.task.measure
     if measure is not None and measure.is_cold and gain is not None and not np.isfinite(gain):
         warn(
-            f"The lowest states at {where(system.given)} jump: however small a change of a field is, it turns some of them "
-            "around, and solution.stability is infinite. There are many states nearly as low as the lowest one (replica "
-            "symmetry is broken). The energy of one state is an approximation; of pairs with Gaussian couplings it is a "
-            "lower bound of the minimum (Guerra), and no other number is bounded by it.",
+            f"The lowest states at {where(system.given)} jump: however small a change of a field is, it turns some of "
+            "them around, and solution.stability is infinite. There are many states nearly as low as the lowest one "
+            "(replica symmetry is broken). The energy of one state is an approximation; of pairs with Gaussian "
+            "couplings it is a lower bound of the minimum (Guerra), and no other number is bounded by it.",
             UnstableSolution,
         )
     elif gain is not None and _is_unstable(gain):

@@ -1,7 +1,7 @@
 """The candidates for the minimum of an energy of one variable: isolated points, kinks, and pieces that are squares.
 
-An energy ``E(x)`` loses ``s*x`` to a force s. Its lowest state moves up with s, from candidate to candidate in the order
-in which they lie in x; between two candidates it switches where both are equally low.
+An energy ``E(x)`` loses ``s*x`` to a force s. Its lowest state moves up with s, from candidate to candidate in the
+order in which they lie in x; between two candidates it switches where both are equally low.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class Atom:
 
     def where(self, rule: dict[Any, Expr]) -> Atom:
         """The same candidate with other expressions in it."""
-        return Atom(*(e.xreplace(rule) for e in (self.low, self.high, self.a, self.b, self.c)), side=self.side)
+        low, high, a, b, c = (e.xreplace(rule) for e in (self.low, self.high, self.a, self.b, self.c))
+        return Atom(low, high, a, b, c, self.side)
 
     def steeper(self, curvature: Expr) -> Atom:
         """The same candidate with ``curvature*x**2/2`` more energy."""
@@ -119,14 +120,17 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
             alone = inside and energy.has(Eq, Ne, sign)  # a point of its own may lie lower than what is beside it
             there = [energy.xreplace({x: place})] if alone else []
             lowest = Min(*(cancel(e) for e in (*sides, *there)))
-            step = sign_of(cancel(sides[0] - sides[1])) if inside and cancel(sides[0] - lowest) * cancel(sides[1] - lowest) == 0 else 0
+            held = inside and any(cancel(side - lowest) == 0 for side in sides)  # by one of its sides
+            step = sign_of(cancel(sides[0] - sides[-1])) if held else 0
             out.append(Atom(place, place, lowest, side=step or 0))
         out += [] if piece is None else [piece]
         before = piece
     return out
 
 
-def _pieces(energy: Expr, x: Symbol, bounds: Sequence[Expr], signs: Signs) -> tuple[list[Expr], list[tuple[Expr, ...] | None]]:
+def _pieces(
+    energy: Expr, x: Symbol, bounds: Sequence[Expr], signs: Signs
+) -> tuple[list[Expr], list[tuple[Expr, ...] | None]]:
     """All points at which an energy may bend, jump or end, and its coefficients between them; None out of bounds."""
 
     def elsewhere(e: Expr) -> Expr:

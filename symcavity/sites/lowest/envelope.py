@@ -1,4 +1,4 @@
-"""Which candidate is the lowest, at every force: the candidates that ever are, in their order, and where they switch."""
+"""Which candidate is the lowest, at every force: those that ever are, in their order, and where they switch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import Expr, GreaterThan, Max, Min, S, StrictGreaterThan, cancel, factor_terms, oo, sqrt
+from sympy import Expr, GreaterThan, Max, StrictGreaterThan, cancel, factor_terms, oo, sqrt
 
 from symcavity.algebra.compiled import compiled
 from symcavity.algebra.signs import bare, sign_given, weak_sign_of
@@ -41,7 +41,8 @@ class Envelope:
 
     def jumps(self) -> list[tuple[Expr, Expr]]:
         """The forces at which the state jumps, and by how much."""
-        found = ((t, simple(b.state(t) - a.state(t))) for (a, b), t in zip(pairwise(self.atoms), self.switches, strict=True))
+        rows = zip(pairwise(self.atoms), self.switches, strict=True)
+        found = ((t, simple(b.state(t) - a.state(t))) for (a, b), t in rows)
         return [(t, gap) for t, gap in found if gap != 0]
 
 
@@ -98,10 +99,10 @@ def sequence(rows: Sequence[tuple[float, ...]]) -> tuple[int, ...] | None:
         if high - low < 1e-9 * span:
             continue
         levels = [r.least((low + high) / 2) for r in atoms]
-        best = int(np.argmin(levels))
-        slack = ROUNDING * (1 + abs(levels[best]))  # two that touch at one force are equal over what rounding makes of it
-        if not found or levels[found[-1]] > levels[best] + slack:
-            found.append(best)
+        least = min(levels)  # those that touch at one force are equal over what rounding makes of it
+        lowest = [k for k, level in enumerate(levels) if level <= least + ROUNDING * (1 + abs(least))]
+        if not found or found[-1] not in lowest:
+            found.append(next((k for k in lowest if atoms[k].low != atoms[k].high), lowest[0]))
     return tuple(found)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import And, Dummy, Expr, Or, Piecewise, S, Symbol, log, oo
+from sympy import And, Dummy, Expr, Or, Piecewise, S, log, oo
 
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import UnsupportedLaw
@@ -92,7 +92,7 @@ class LowestSolution(SiteSolution):
         return Piecewise(*cases, (self.regions[-1].values[state], True))
 
     def freedom(self) -> Expr:
-        """The logarithm of how far a field fluctuates about its minimum, in units of what it does without its energy."""
+        """The logarithm of how far a field fluctuates about its minimum, in units of that without its energy."""
         if self.cases:
             return self.by_cases(lambda one: one.freedom())
         atoms = self.envelope.atoms
@@ -104,7 +104,8 @@ class LowestSolution(SiteSolution):
     @property
     def jumping(self) -> frozenset[SiteQuantity]:
         """The states that have two values where two minima are equally low."""
-        return frozenset(self.unknowns if self.envelope.jumps() or any(one.jumping for _, one in self.cases) else ())
+        jumps = bool(self.envelope.jumps()) or any(one.jumping for _, one in self.cases)
+        return frozenset(self.unknowns if jumps else ())
 
 
 def force_on(problem: SiteProblem) -> Force:
@@ -156,11 +157,13 @@ def solve_lowest(problem: SiteProblem) -> LowestSolution:
         for h in problem.heard
         if h is not heard and h.carrier is not None
     }
-    atoms = candidates(problem, weight, told, force.curvature)
     way = sign_of(force.slope)
     if not way:
         raise IllPosed(f"{problem.text}: the sign of {force.slope} is open.", "fields of one sign")
-    found = _followed(problem, candidates(problem, weight, told, S.Zero), force) if weight.is_local else laid_out(problem, atoms)
+    if weight.is_local:
+        found = _followed(problem, candidates(problem, weight, told, S.Zero), force)
+    else:
+        found = laid_out(problem, candidates(problem, weight, told, force.curvature))
     *others, last = [(e, _over_fields(problem, told, force, e, way)) for e in found]
     cases = tuple((And(*e.assumed), replace(one, assumed=())) for e, one in others)
     if not cases:
@@ -177,13 +180,14 @@ def _followed(problem: SiteProblem, atoms: Sequence[Atom], force: Force) -> list
     """The minima that a site has without feedback, followed as that is turned on."""
     positive = margins(problem.ranges)
     if weight_of(problem).is_field:
-        found = where_it_is(atoms, force.curvature, positive) if not any(a.is_point for a in (atoms[0], atoms[-1])) else None
+        ends = (atoms[0], atoms[-1])
+        found = None if any(a.is_point for a in ends) else where_it_is(atoms, force.curvature, positive)
         still = [] if found is None else [found]
     else:
         still = [local(e, force.curvature, positive) for e in laid_out(problem, atoms)]
     if len(still) != 1:
         raise UnsupportedLaw(
-            f"{problem.text}: which minimum it follows from zero feedback depends on parameters, or it ends at a bound.",
+            f"{problem.text}: which minimum it follows depends on parameters, or it ends at a bound.",
             "select='lowest'; energies whose minima come in one order",
         )
     return still
@@ -253,7 +257,9 @@ def laid_out(problem: SiteProblem, atoms: Sequence[Atom]) -> list[Envelope]:
             break
     if not found:
         raise IllPosed(
-            f"{problem.text}: its energy has no minimum.", "energies that grow with the states", "a penalty on each state"
+            f"{problem.text}: its energy has no minimum.",
+            "energies that grow with the states",
+            "a penalty on each state",
         )
     positive = margins(problem.ranges)
     every = [direct(atoms, order, positive) for order in sorted(found, key=lambda order: (-found[order], order))]

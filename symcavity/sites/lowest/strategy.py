@@ -17,16 +17,16 @@ from symcavity.algebra.phi import gaussian_density
 from symcavity.algebra.signs import sign_of
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
+from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import LawFunction
 from symcavity.sites.branching.averages import SiteEnsemble, cancelled
 from symcavity.sites.branching.layout import IllPosed
 from symcavity.sites.branching.strategy import sign_relations
-from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.by_parts import weights
 from symcavity.sites.lowest.envelope import simple
-from symcavity.sites.lowest.site import solve_lowest
+from symcavity.sites.lowest.site import LowestSolution, solve_lowest
 from symcavity.sites.protocol import SiteProblem, Solution
 from symcavity.sites.site import Site, response_steps
 from symcavity.sites.thermal.summed import moving_field, weight_of
@@ -75,10 +75,11 @@ class Lowest:
         still = dict.fromkeys(solution.sources, S.Zero)
         x, force = weight.state, solution.force
         slope = (force.shift.xreplace(still) + force.slope * solution.inner) if not weight.is_field else S.Zero
-        gained = force.curvature * (x - solution.inner) ** 2 / 2 if weight.is_field else force.curvature * x**2 / 2 - slope * x
+        gained = force.curvature * (x - solution.inner if weight.is_field else x) ** 2 / 2 - slope * x
         relations = sign_relations(site)
         data = {
-            "kind": kind, "state": x.xreplace(zero), "field": solution.inner.xreplace(zero), "force": slope.xreplace(zero),
+            "kind": kind, "state": x.xreplace(zero), "field": solution.inner.xreplace(zero),
+            "force": slope.xreplace(zero),
             "strength": (1 / force.curvature if weight.is_field else -force.curvature).xreplace(zero),
             "field_site": weight.is_field, "discrete": not weight.is_field and bool(getattr(x.family, "values", ())),
         }  # fmt: skip
@@ -95,7 +96,9 @@ class Lowest:
             f"{key}.solution",
             "lowest",
             [Equation(q.xreplace(zero), solution.expression(q).xreplace(still).xreplace(zero)) for q in shown],
-            data=data | {"several": len(solution.regions) > 1, "jumps": bool(solution.jumping), "local": weight.is_local, "sign_assumptions": relations},
+            data=data
+            | {"several": len(solution.regions) > 1, "jumps": bool(solution.jumping), "local": weight.is_local}
+            | {"sign_assumptions": relations},
             assumptions=(("sign", {"relations": relations}),) if relations else (),
             rests_on=(f"{key}.energy",),
         )
@@ -113,19 +116,24 @@ class Lowest:
         if solution.cases:
             return solution.by_cases(lambda one: Lowest._slope(_Case(one, replace(ensemble, solution=one)), response))
         source, still = ensemble.source(response), dict.fromkeys(solution.sources, S.Zero)
-        t = solution.reflection * solution.inner
-        cases = [(ensemble.response(r.values, None, response).xreplace(still), None if r.high is None else t < r.high.xreplace(still)) for r in solution.regions]
-        total: Expr = Piecewise(*((value, True if test is None else test) for value, test in cases))
+        t, rows = solution.reflection * solution.inner, []
+        for region in solution.regions:
+            slope = ensemble.response(region.values, None, response).xreplace(still)
+            rows.append((slope, True if region.high is None else t < region.high.xreplace(still)))
+        total: Expr = Piecewise(*rows)
         for low, high in pairwise(solution.regions):
-            place = high.low.xreplace(still)
-            gap = (high.values[response.state] - low.values[response.state]).xreplace({solution.inner: solution.reflection * high.low}).xreplace(still)
-            total += simple(-gap * high.low.diff(source).xreplace(still)) * DiracDelta(t - place)
+            at = {solution.inner: solution.reflection * high.low}
+            gap = (high.values[response.state] - low.values[response.state]).xreplace(at).xreplace(still)
+            moved = -high.low.diff(source).xreplace(still)
+            total += simple(gap * moved) * DiracDelta(t - high.low.xreplace(still))
         return total
 
 
 @dataclass(frozen=True)
 class LowestEnsemble(SiteEnsemble):
     """A site at its lowest minimum whose fields are Gaussian."""
+
+    solution: LowestSolution
 
     def over_fields(self, body: Expr) -> Expr:
         """Average an expression over the fields; one with the square of a slope that jumps is infinite."""
@@ -167,9 +175,10 @@ class LowestEnsemble(SiteEnsemble):
         turn = {self.solution.inner: self.solution.reflection * Dummy("t", real=True)}
         (t,) = next(iter(turn.values())).free_symbols
         for low, high in pairwise(self.solution.regions):
-            gap = (high.values[state] - low.values[state]).xreplace(turn).xreplace({t: high.low}).xreplace(zero)
-            moved = -high.low.diff(source).xreplace(zero)
-            total += simple(gap * moved / width) * gaussian_density(simple(high.low.xreplace(zero) / width))
+            place: Any = high.low
+            gap = (high.values[state] - low.values[state]).xreplace(turn).xreplace({t: place}).xreplace(zero)
+            moved = -place.diff(source).xreplace(zero)
+            total += simple(gap * moved / width) * gaussian_density(simple(place.xreplace(zero) / width))
         return total
 
     def source(self, response: SiteResponse) -> Symbol:

@@ -1,0 +1,221 @@
+"""The lowest of several minima at zero temperature: what independent computations say of it."""
+
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from sympy import Abs, Eq, Heaviside, Max, Piecewise, Rational, Sum, Symbol, log
+
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Feature,
+    Global,
+    N,
+    P,
+    Problem,
+    Quenched,
+    SeveralSolutions,
+    UnstableSolution,
+    UnsupportedLaw,
+    ValuesError,
+    alpha,
+    average,
+    i,
+    mu,
+    response,
+)
+from symcavity.errors import NegativeEntropy
+
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::{word.__module__}.{word.__name__}")
+    for word in (UnstableSolution, NegativeEntropy)
+]
+
+j = Symbol("j", integer=True)
+x, w, s, M = Coupling("x"), Feature("w"), Feature("s", values=(-1, 1)), Global("M")
+t, e = Quenched("t", i), Quenched("e", mu)
+gamma, theta, beta = (Symbol(name, positive=True) for name in ("gamma", "theta", "beta"))
+J = Coupling("J", between=(i, i), reciprocity=1)
+heard = Sum(x[mu, i] * w[i], (i, 1, N))
+residue = Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) - e[mu]
+TEACHER = {
+    t: {0: Rational(4, 5), 2: Rational(1, 5)},
+    e: {Rational(1, 2): Rational(1, 2), -Rational(1, 2): Rational(1, 2)},
+}
+
+MAGNET = Problem(-Sum(s[i] * Sum(J[i, j] * s[j], (j, 1, N)), (i, 1, N)) / 2)
+ERRORS = Problem(Sum(Heaviside(-Sum(x[mu, i] * s[i], (i, 1, N))), (mu, 1, P)))
+price = Piecewise((0, Eq(w[i], 0)), (theta, True))
+SUBSET = Problem(Sum(residue**2, (mu, 1, P)) / 2 + Sum(price + gamma * w[i] ** 2 / 2, (i, 1, N)))
+
+
+def solved(problem, values, select="lowest"):
+    theory = problem.cavity(select)
+    return theory, theory.solve(values)
+
+
+def test_the_magnet_of_random_pairs():
+    """Sherrington and Kirkpatrick: the energy -sqrt(2/pi), and the entropy -1/(2 pi) of one lowest state."""
+    theory, found = solved(MAGNET, {})
+    assert float(found[theory.free_energy]) == pytest.approx(-np.sqrt(2 / np.pi), rel=1e-14)
+    assert float(found[theory.entropy]) == pytest.approx(-1 / (2 * np.pi), rel=1e-14)
+    assert float(found.stability) == np.inf
+
+
+def test_both_say_that_one_state_is_wrong():
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        MAGNET.cavity().solve({})
+    told = {w.category: str(w.message) for w in said}
+    assert "zero temperature is negative, -0.159" in told[NegativeEntropy]
+    assert "lower bound of the minimum" in told[UnstableSolution]
+
+
+def test_minima_of_instances():
+    """Enumeration by hand; one state is a lower bound (Guerra), annealing an upper one, and says so."""
+    exact, cooled = (MAGNET.simulate({}, N=10, seeds=6, method=how) for how in ("enumeration", "annealing"))
+    for one, other in zip(exact, cooled, strict=True):
+        matrix = one.w.instance.matrix(one.w.field(next(iter(one.w.sent))))
+        rows = np.array(list(product((-1, 1), repeat=10)))
+        least = float(np.min(-np.einsum("ci,ij,cj->c", rows, matrix, rows) / 2))
+        assert -one.measure.logarithm == pytest.approx(least, rel=1e-12)
+        assert -other.measure.logarithm >= least - 1e-12
+    assert "upper bounds" in str(cooled)
+    assert "upper bounds" not in str(exact)
+
+
+def test_errors_of_binary_weights():
+    """The limit of low temperature; below what a count of all choices allows, so that one state is wrong."""
+    load = 2
+    theory, found = solved(ERRORS, {alpha: load})
+    warm, cold = ERRORS.gibbs(beta).cavity(), float(found[theory.free_energy])
+    share = average(Heaviside(-ERRORS["h"][mu]))
+    gaps = [load * float(warm.solve({alpha: load, beta: b})[share]) - cold for b in (20, 40)]
+    assert 0 < gaps[1] < 0.6 * gaps[0] < 0.05
+    assert found[theory.entropy] == -np.inf
+    least = brentq(lambda f: -f * np.log(f) - (1 - f) * np.log(1 - f) - np.log(2) * (1 - 1 / load), 1e-6, 0.5)
+    assert cold / load < least  # fewer errors than the best of 2**N independent choices makes
+    assert float(found[share]) == pytest.approx(cold / load, rel=1e-12)
+
+
+def test_the_best_subset_of_small_instances():
+    """All subsets of twelve features: the share of weights that are kept, within the scatter of instances."""
+    values = {alpha: 2, theta: Rational(1, 2), gamma: Rational(1, 5)}
+    theory, found = solved(SUBSET, {**values, **TEACHER})
+    rng, energies, size = np.random.default_rng(5), [], 12
+    for _ in range(60):
+        matrix = rng.normal(size=(2 * size, size)) / np.sqrt(size)
+        teacher = 2.0 * (rng.random(size) < 0.2)
+        label = matrix @ teacher + 0.5 * rng.choice([-1, 1], size=2 * size)
+        best = np.inf
+        for mask in range(1 << size):
+            own = [k for k in range(size) if mask >> k & 1]
+            a = matrix[:, own]
+            v = np.linalg.solve(a.T @ a + 0.2 * np.eye(len(own)), a.T @ label) if own else np.zeros(0)
+            best = min(best, np.sum((a @ v - label) ** 2) / 2 + 0.1 * v @ v + 0.5 * len(own))
+        energies.append(best / size)
+    scatter = np.std(energies) / np.sqrt(len(energies))
+    assert abs(np.mean(energies) - float(found[theory.free_energy])) < 4 * scatter + 0.5 / size**1.5
+
+
+def test_where_nothing_jumps_it_is_the_convex_theory():
+    """To forty digits, in two independent ways from the declaration to the numbers."""
+    objective = Sum(Max(0, 1 - heard) ** 2, (mu, 1, P)) + Sum(Abs(w[i]) / 3 + w[i] ** 2 / 2, (i, 1, N))
+    found, convex = (one(objective).cavity().solve({alpha: 2}, dps=40) for one in (Problem, ConvexProblem))
+    for observable in (average(w[i] ** 2), response(w)):
+        assert abs(found[observable] - convex[observable]) < 1e-38 * abs(convex[observable])
+    assert abs(found.stability - convex.stability) < 1e-36
+
+
+def concave():
+    size, a = Symbol("ell", positive=True), Symbol("a", positive=True)
+    penalty = Piecewise((size * Abs(w[i]) - w[i] ** 2 / (2 * a), Abs(w[i]) <= a * size), (a * size**2 / 2, True))
+    return Problem(Sum(residue**2, (mu, 1, P)) / 2 + Sum(penalty, (i, 1, N))), size, a
+
+
+def test_a_concave_penalty_in_both_regimes():
+    """MCP (Zhang 2010): where the site is convex, its own proximal map and stability; elsewhere it jumps."""
+    problem, size, a = concave()
+    theory = problem.cavity()
+    at = {alpha: 2, size: Rational(1, 2), **TEACHER}
+    smooth, steep = (theory.solve({**at, a: value}) for value in (3, Rational(1, 2)))
+    assert float(smooth.stability) < 1
+    assert float(steep.stability) == np.inf
+
+    def fixed(flat, keep):
+        z = np.linspace(-9, 9, 40001)
+        p = np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
+        error, width = 0.2, 0.5
+        for _ in range(600):
+            total, power = 2 / (1 + width), 2 * (error + 0.25) / (1 + width) ** 2
+            new, slope = 0.0, 0.0
+            for mean, share in ((0.0, 0.8), (2.0, 0.2)):
+                v = keep(total * mean + np.sqrt(power) * z, total, flat)
+                new += share * np.sum(p * (v - mean) ** 2)
+                slope += share * np.sum(p * z * v) / np.sqrt(power)
+            error, width = (error + new) / 2, (width + slope) / 2
+        return error
+
+    def lowest(field, total, flat):
+        grid = [np.zeros_like(field), field / total]
+        middle = np.sign(field) * np.maximum(np.abs(field) - 0.5, 0) / (total - 1 / flat)
+        grid += [np.clip(middle, -flat / 2, flat / 2), np.full_like(field, flat / 2), np.full_like(field, -flat / 2)]
+        own = [np.where(np.abs(v) <= flat / 2, np.abs(v) / 2 - v**2 / (2 * flat), flat / 8) for v in grid]
+        cost = np.array([c + total * v**2 / 2 - field * v for c, v in zip(own, grid, strict=True)])
+        return np.take_along_axis(np.array(grid), np.argmin(cost, axis=0)[None], axis=0)[0]
+
+    error = average((w[i] - t[i]) ** 2)
+    assert float(smooth[error]) == pytest.approx(fixed(3.0, lowest), rel=1e-6)
+    assert float(steep[error]) == pytest.approx(fixed(0.5, lowest), rel=2e-3)  # of a grid by hand that has jumps
+
+
+def test_a_memory_has_several_states():
+    """Recall is lowest at a small load, and not at a larger one: equal energies at 0.051 (Amit et al. 1985)."""
+    stored = Sum(Sum(x[mu, i] * s[i], (i, 1, N)) ** 2, (mu, 1, P)) / 2
+    theory = Problem(N * M**2 / 2 - M * Sum(s[i], (i, 1, N)) - stored).cavity()
+
+    def gap(load):
+        with pytest.raises(SeveralSolutions) as told:
+            theory.solve({alpha: load})
+        found = [theory.solve({alpha: load}, guess=point) for point in told.value.solutions]
+        by_overlap = {round(float(one[M]), 6): float(one[theory.free_energy]) for one in found}
+        return by_overlap[max(by_overlap)] - by_overlap[0.0]
+
+    assert gap(Rational(50, 1000)) < 0 < gap(Rational(53, 1000))
+
+
+def test_the_minimum_that_is_followed():
+    values = {alpha: 2, theta: Rational(1, 4), gamma: 1, **TEACHER}
+    (theory, lowest), (other, followed) = (solved(SUBSET, values, select) for select in ("lowest", "local"))
+    assert float(lowest[theory.free_energy]) < float(followed[other.free_energy])
+    solution = other.derivation["feature.solution"]
+    assert solution.data["local"]
+    assert "followed as that is turned on" in other.derivation.to_text()
+
+
+@pytest.mark.parametrize("objective", [Sum(log(1 + heard**2), (mu, 1, P)), Sum(heard**4 - heard**2, (mu, 1, P))])
+def test_energies_that_are_not_laid_out(objective):
+    with pytest.raises(UnsupportedLaw, match=r"laid out|no square"):
+        Problem(objective + Sum(w[i] ** 2, (i, 1, N))).cavity()
+
+
+def test_another_word_than_lowest_or_local():
+    with pytest.raises(ValuesError, match="'lowest' or 'local'"):
+        MAGNET.cavity(select="best")
+
+
+def test_instances_of_continuous_states_are_refused():
+    with pytest.raises(UnsupportedLaw, match="discrete states"):
+        SUBSET.simulate({alpha: 2, theta: 1, gamma: 1, **TEACHER}, N=8, seeds=2)
+
+
+def test_a_record_is_read_back():
+    from symcavity.writing.exchange import read_derivation
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        text = SUBSET.cavity("local").derivation.to_json()
+    assert read_derivation(text).steps[0].data["lowest"]
