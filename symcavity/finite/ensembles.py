@@ -206,7 +206,6 @@ def sampled(w: WarmInstance, sweeps: int) -> Ensemble:
         raise UnsupportedLaw(
             f"{w.sums.held[0].declared} holds exactly: no move of one site keeps it.", "smaller sizes, inequalities"
         )
-    w.sums.check(w.energy_of_states(x))
     for sweep in range(sweeps + first):
         for i in range(size):
             at = np.s_[i : i + 1]
@@ -240,6 +239,8 @@ def sampled(w: WarmInstance, sweeps: int) -> Ensemble:
                 if sweep < first and q not in few:
                     step[q] = step[q].copy()
                     step[q][:, at] *= np.exp((taken - ASKED) / np.sqrt(sweep + 1))
+        if sweep == first and shared:
+            w.sums.check(w.energy_of_states(x))
         if sweep >= first:
             kept.append({q: v.copy() for q, v in x.items()})
     found = w.sums.turned({q: np.concatenate([one[q] for one in kept]) for q in states})

@@ -94,8 +94,9 @@ class Sums:
         for condition in self.held:
             value = self._total(condition, x) + self._shared(condition.shared, tied)
             size = max(self.w.instance.size.values())
-            inside = np.abs(value) <= EXACT * size if condition.equality else value >= -EXACT * size
-            total = total + np.where(inside, 0.0, float(BEYOND))
+            missed = np.abs(value) if condition.equality else np.maximum(-value, 0.0)
+            # the farther away the worse: moves lead there from wherever samples begin
+            total = total + np.where(missed <= EXACT * size, 0.0, BEYOND * (1 + missed / size))
         return total
 
     def turned(self, x: Mapping[Any, np.ndarray]) -> dict[Any, np.ndarray]:
