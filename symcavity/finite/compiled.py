@@ -244,7 +244,8 @@ class CompiledSystem:
         self.conditions: dict[Kind, tuple[list[int], Table, Table, Table]] = {}
         for kind, law in self.laws.items():
             rows = [k for k, parts in enumerate(system.global_conditions) if kind in parts]
-            bodies = [system.global_conditions[k][kind] for k in rows]
+            sums = (system.global_conditions[k][kind] for k in rows)
+            bodies = [S.Zero if body.has(Expect) else body for body in sums]  # thermal means are no equations
             self.conditions[kind] = (rows, law.expression(bodies), *law.expression_slopes(bodies))
         self.count = len(system.global_conditions)
         parts = [list(parts.values()) for parts in system.global_conditions]

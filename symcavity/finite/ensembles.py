@@ -142,8 +142,10 @@ def enumerated(w: WarmInstance, count: int) -> Ensemble:
     """Sum over all configurations."""
     x = configurations(w, w.states, count)
     parts = [w.energy({q: v[k : k + TOGETHER] for q, v in x.items()}) for k in range(0, count, TOGETHER)]
-    share, total = _summed(-w.beta * np.concatenate(parts))
-    return Ensemble("enumeration", x, share, total)
+    energies = np.concatenate(parts)
+    w.sums.check(energies)
+    share, total = _summed(-w.beta * energies)
+    return Ensemble("enumeration", w.sums.turned(x), share, total)
 
 
 def lowest_of(w: WarmInstance, count: int) -> Ensemble:
@@ -175,7 +177,7 @@ def annealed(w: WarmInstance, sweeps: int) -> Ensemble:
 
 def _is_square(w: WarmInstance, few: list[SiteQuantity]) -> bool:
     """Whether energies are squares in the only continuous state at given discrete ones."""
-    if w.pairs or any(weight.bounds for weight in w.system.weights.values()):
+    if w.pairs or w.sums.tied or w.sums.held or any(weight.bounds for weight in w.system.weights.values()):
         return False
     free = next(q for q in w.states if q not in few)
     parts = [split(weight.energy, weight.state)[3] for weight in w.heard.values()]
@@ -240,22 +242,30 @@ def sampled(w: WarmInstance, sweeps: int, ladder: np.ndarray | None = None) -> E
     couplings = w.instance.matrix(w.field(kind)) if pair else np.zeros((size, size))
     local = core(*x.values()) @ couplings.T if pair else np.zeros((CHAINS, size))
     step, kept = dict.fromkeys(states, np.ones((CHAINS, size))), []
-    first = sweeps // FIRST
+    first, shared = sweeps // FIRST, bool(w.sums.tied or w.sums.held)
+    if any(c.equality for c in w.sums.held):
+        raise UnsupportedLaw(
+            f"{w.sums.held[0].declared} holds exactly: no move of one site keeps it.", "smaller sizes, inequalities"
+        )
     for sweep in range(sweeps + first):
         beta = w.beta if ladder is None else float(ladder[sweep])
         for i in range(size):
             at = np.s_[i : i + 1]
             for q in states:
                 old = {p: v[:, at] for p, v in x.items()}
+                whole = {p: v.copy() for p, v in x.items()} if shared else x
                 if q in few:
                     moved = rng.choice([float(v) for v in q.family.values], size=(CHAINS, 1))
                 else:
                     moved = old[q] + step[q][:, at] * rng.normal(size=(CHAINS, 1))
                 new = {**old, q: moved}
-                values = [own(*c.values(), at=at) - 0.0 for c in (old, new)]
+                whole[q][:, at] = moved if shared else whole[q][:, at]
+                values = [own(*c.values(), at=at) - 0.0 for c in (old, new)] if not shared else [0.0, 0.0]
                 one, two = (np.broadcast_to(core(*c.values(), at=at), (CHAINS, 1)) for c in (old, new))
                 jump = two - one
                 cost = (values[1] - values[0] + np.zeros((CHAINS, 1)))[:, 0]
+                if shared:  # a sum over all sites moves the energy of all
+                    cost = w.energy_of_states(whole) - w.energy_of_states(x)
                 changed = {}
                 for k, f in hearers:
                     changed[k] = h[k] + jump * shares[k][i] * w.instance.matrix(f)[:, i][None]
@@ -271,9 +281,11 @@ def sampled(w: WarmInstance, sweeps: int, ladder: np.ndarray | None = None) -> E
                 if sweep < first and q not in few:
                     step[q] = step[q].copy()
                     step[q][:, at] *= np.exp((taken - ASKED) / np.sqrt(sweep + 1))
+        if sweep == first and shared:
+            w.sums.check(w.energy_of_states(x))
         if sweep >= first:
             kept.append({q: v.copy() for q, v in x.items()})
-    found = {q: np.concatenate([one[q] for one in kept]) for q in states}
+    found = w.sums.turned({q: np.concatenate([one[q] for one in kept]) for q in states})
     chain = np.tile(np.arange(CHAINS), len(kept))
     return Ensemble("sampling", found, _equal(len(chain)), chain=chain)
 

@@ -302,11 +302,6 @@ def simulate_thermal(
     UnsupportedLaw
         For couplings that samples cannot be drawn of.
     """
-    if system.globals:
-        raise UnsupportedLaw(
-            f"The measure has the global variable {system.globals[0]}, which is no state.",
-            "instances of measures without global variables",
-        )
     setup = prepare(system, values, couplings)
     coupling_law(couplings)
     if isinstance(sweeps, bool) or not isinstance(sweeps, int) or sweeps < 2:

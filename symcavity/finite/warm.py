@@ -12,6 +12,7 @@ from sympy import Dummy, Expr, Float, Mul, Piecewise, S
 from symcavity.algebra.compiled import compiled
 from symcavity.errors import UnsupportedLaw
 from symcavity.finite.instance import Instance
+from symcavity.finite.warm_sums import BEYOND, Sums
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Weight
@@ -50,6 +51,8 @@ class WarmInstance:
         self.beta = 1.0 if first.is_cold else float(first.beta.xreplace(self.numbers))
         self.states: list[SiteQuantity] = [q for w in self.sent.values() for q in self.own(w)]
         self.cores = {w.mean: w.state for w in self.sent.values()}
+        self.sums = Sums.of(system, self)
+        self.numbers |= dict.fromkeys(system.collective.multipliers, Float(0))
 
     @staticmethod
     def own(weight: Weight) -> list[SiteQuantity]:
@@ -118,8 +121,20 @@ class WarmInstance:
 
     @cached_property
     def own_energies(self) -> dict[Kind, Callable[..., Any]]:
-        """The energy of a site without what it hears, infinite beyond its bounds, as a function of its states."""
-        return {k: self.call(_bounded(w), self.own(w)) for k, w in self.sent.items()}
+        """The energy of a site without what it hears, infinite beyond its bounds.
+
+        A function of its states, and of the global variables that sums over all sites tell.
+        """
+        return {k: self.call(_bounded(w), [*self.own(w), *self.sums.tied]) for k, w in self.sent.items()}
+
+    def energy_of_states(self, x: Configuration) -> np.ndarray:
+        """The energy of configurations but for pairs and losses: of all sites, and of sums over them."""
+        tied = self.sums.values(x)
+        total: Any = self.sums.energy(x, tied)
+        for kind, weight in self.sent.items():
+            own = self.own_energies[kind](*(x[q] for q in self.own(weight)), *tied.values())
+            total = total + np.broadcast_to(own, x[self.own(weight)[0]].shape).sum(axis=1)
+        return np.asarray(total)
 
     @cached_property
     def losses(self) -> dict[Kind, Callable[..., Any]]:
@@ -138,10 +153,7 @@ class WarmInstance:
 
     def energy(self, x: Configuration) -> np.ndarray:
         """The energy of some configurations."""
-        total: Any = 0.0
-        for kind, weight in self.sent.items():
-            own = self.own_energies[kind](*(x[q] for q in self.own(weight)))
-            total = total + np.broadcast_to(own, x[self.own(weight)[0]].shape).sum(axis=1)
+        total: Any = self.energy_of_states(x)
         for kind, factor in self.pairs.items():
             own = self.own(self.sent[kind])
             core = self.call(self.sent[kind].state, own)(*(x[q] for q in own))
@@ -157,9 +169,6 @@ def _bounded(weight: Weight) -> Expr:
         return weight.energy
     inside = Mul(*(Piecewise((1, b >= 0), (0, True)) for b in weight.bounds))
     return Piecewise((weight.energy, inside > 0), (S(BEYOND), True))
-
-
-BEYOND = 10**12  # an energy that nothing reaches
 
 
 def discrete(states: Sequence[SiteQuantity]) -> list[SiteQuantity]:

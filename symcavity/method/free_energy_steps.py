@@ -119,8 +119,8 @@ def free_energy_steps(theory: Theory, make: StepMaker) -> list[Step]:
     given = {g for said in brought if not site_quantities(said, Variable, Field) for g in said.atoms(Global)}
     varied = [*theory.order_parameters, *(g for g in system.globals if g not in given)]
     logs = [Equation(log, value) for log, value in zip(found.logs, values, strict=True)]
-    data: dict[str, Any] = {"function": name, "beta": next(iter(system.weights.values())).beta}
-    data |= {"loops": bool(found.loops != 0)}
+    beta = next(iter(system.weights.values())).beta
+    data: dict[str, Any] = {"function": name, "loops": bool(found.loops != 0)} | ({"beta": beta} if beta != 1 else {})
     bounded = [g for g in varied if isinstance(g, Global) and g.is_bounded]
     return [
         make(

@@ -106,7 +106,7 @@ class Measure:
         To leading order in N the sum does not fluctuate, so that its thermal mean meets the condition.
         """
         nu = multiplier(condition, self._fresh("nu"))
-        self._multipliers[nu] = condition.declared
+        self._multipliers[nu] = condition
         for kind, body in condition.parts.items():
             self._objective[kind] = self._objective.get(kind, S.Zero) - nu * body
         self.shared -= nu * condition.shared

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Any
 
@@ -31,24 +31,29 @@ def mirrors(theory: Theory) -> tuple[dict[Symbol, int], ...]:
         Of a Gibbs measure; others have none.
     """
     system = theory.system
-    turning = [q for w in system.weights.values() if not w.is_field for q in w.states]
     found: list[dict[Symbol, int]] = []
     laws = system.laws.values()
     still = {law.carrier(f).lhs for law in laws for f in law.fields if not f.states()}  # such as that of a teacher
+    for moved, told in turns(system):
+        parity = _parities(system, moved)
+        turned = {s: -1 for s, meaning in theory.order_parameters.items() if _is_odd(meaning, parity, still)}
+        turned |= {g: -1 for g, sign in told.items() if sign < 0}
+        if turned and turned not in found:
+            found.append(turned)
+    return tuple(found)
+
+
+def turns(system: System) -> Iterator[tuple[dict[SiteQuantity, Expr], dict[Global, int]]]:
+    """Which states change their signs together, with what signs of global variables, and leave the energy as it is."""
+    turning = [q for w in system.weights.values() if not w.is_field for q in w.states]
     if len(turning) + len(system.globals) > MOST:
-        return ()
+        return
     for signs in product((1, -1), repeat=len(turning)):
         moved = {q: -q for q, sign in zip(turning, signs, strict=True) if sign < 0}
         for others in product((1, -1), repeat=len(system.globals)):
             told = dict(zip(system.globals, others, strict=True))
-            if not moved or not _is_mirror(system, moved, told):
-                continue
-            parity = _parities(system, moved)
-            turned = {s: -1 for s, meaning in theory.order_parameters.items() if _is_odd(meaning, parity, still)}
-            turned |= {g: -1 for g, sign in told.items() if sign < 0}
-            if turned and turned not in found:
-                found.append(turned)
-    return tuple(found)
+            if moved and _is_mirror(system, moved, told):
+                yield moved, told
 
 
 def _parities(system: System, moved: Mapping[SiteQuantity, Expr]) -> dict[Any, Expr]:

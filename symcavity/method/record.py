@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from symcavity.algebra.phi import phi
+from symcavity.method.bayes import bayes_steps
 from symcavity.method.declared import declaration, definitions, sources
 from symcavity.method.descent import descent_steps
 from symcavity.method.free_energy_steps import free_energy_steps
@@ -64,6 +65,7 @@ def at_rest(theory: Theory, make: StepMaker) -> list[Step]:
         *symmetry_steps(theory.system, make),
         *minimum_steps(theory, make),
         *free_energy_steps(theory, make),
+        *bayes_steps(theory, make),
         *stability_steps(theory, make),
         *message_steps(theory, make),
     ]

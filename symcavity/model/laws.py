@@ -96,7 +96,7 @@ class Collective:
     energy : Expr
         In global variables, with multipliers of conditions on sums over sites.
     multipliers : mapping
-        By multiplier the condition as it was declared.
+        By multiplier the :class:`SumCondition` that it belongs to.
     """
 
     energy: Expr = S.Zero

@@ -14,6 +14,7 @@ from symcavity.record.derivation import Step, Verdict
 from symcavity.witness.direct import direct_average
 from symcavity.witness.points import solved_point
 from symcavity.witness.registry import largest, result, witness
+from symcavity.witness.solved import held
 
 SHIFT, NEAR = 1e-3, 1e-5  # by which share unknowns are moved; how well values and slopes have to agree
 OFF, DIRECTIONS, DIGITS = 0.08, 3, 5  # by which share the point differs from a solution
@@ -76,3 +77,9 @@ def _quotients(theory: Any, logs: Any, whole: Any, sloping: Any) -> list[Verdict
     ok = ok and bool(worst < NEAR)
     return result(QUOTIENTS, ok, where, f"the slopes differ by {float(worst):.2g}", DIGITS)
 
+
+
+@witness("bayes")
+def nishimori(step: Step, dps: int) -> list[Verdict]:
+    """The identities of a posterior at a solved point: what the closed equations give there does not know of them."""
+    return held(step.evidence["theory"], step.claims, dps)

@@ -40,7 +40,8 @@ class Summed:
         self.beta = 1.0 if weight.is_cold else float(weight.beta.xreplace(rule))  # the lowest state is that of any beta
         objective = one_of_each(lagrangian(system))
         every = system.rewritten.declaration.entries
-        entries = [e for e in every if e not in system.collective.multipliers.values()]
+        sums = {c.declared for c in system.collective.multipliers.values()}
+        entries = [e for e in every if e not in sums]
         bounds = [b for b in map(system.own, map(one_of_each, entries)) if isinstance(b, Relational)]
         couplings = [q for e in (objective, *bounds) for q in site_quantities(e) if isinstance(q.family, Coupling)]
         off, on = dict.fromkeys(couplings, S.Zero), dict.fromkeys(couplings, S.One)
@@ -234,7 +235,8 @@ def weight(step: Step, _dps: int) -> list[Verdict]:
 def lagrangian(system: Any) -> Expr:
     """The declared energy, less what each multiplier says of the condition on a sum that it belongs to."""
     total = system.rewritten.declaration.objective
-    for nu, told in system.collective.multipliers.items():
+    for nu, condition in system.collective.multipliers.items():
+        told = condition.declared
         total -= nu * ((told.rhs - told.lhs) if isinstance(told, LessThan) else (told.lhs - told.rhs))
     return system.own(total)
 
@@ -388,7 +390,7 @@ def _slopes(step: Step, few: Few, objective: Expr) -> list[float]:
     """The slopes of the declared energy in global variables, against the sums that vanish on average."""
     system = few.system
     known = {g for _, said in system.rewritten.declaration.brought for g in said.atoms(Global)}
-    known = {g for g in known if not any(g in told.atoms(Global) for told in system.collective.multipliers.values())}
+    known = {g for g in known if not any(g in c.declared.atoms(Global) for c in system.collective.multipliers.values())}
     shared = sorted(objective.atoms(Global) - known, key=lambda g: (bool(g.is_bounded), g.name))
     claims = [c for c in step.claims if not c.rhs.has(SiteQuantity) and c.lhs.has(Sum)]
     found = [c for c in claims if not (known and c.lhs.has(*known))]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sympy import Abs, Dummy, Expr, Float, Heaviside, Max, Min, Piecewise, S, Sum, lambdify, log, sign
+from sympy import Abs, Add, Dummy, Expr, Float, Heaviside, Max, Min, Piecewise, S, Sum, lambdify, log, sign
 from sympy.core.relational import Relational
 
 from symcavity.algebra.texsymbol import TexSymbol
@@ -54,8 +54,8 @@ class Declared:
         total = system.own(one_of_each(system.rewritten.typed.objective))
         couplings = [q for q in site_quantities(total) if isinstance(q.family, Coupling)]
         alone = total.xreplace(dict.fromkeys(couplings, S.Zero))
-        if not weight.is_field:
-            return cls(weight.state, alone)
+        if not weight.is_field:  # what other kinds of sites have is a constant here
+            return cls(weight.state, Add(*(term for term in Add.make_args(alone) if term.has(weight.state))))
         (f,) = (f for f in side.law.fields if f.states())
         sender = system.laws[f.sender].weight.state
         gone = dict.fromkeys(site_quantities(f.emission, Quenched), S.Zero)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Symbol
+from sympy import Dummy, Expr, GreaterThan, Symbol
 
 from symcavity.algebra.precision import mp
-from symcavity.errors import NotConverged, RoughSolution
+from symcavity.errors import FlatMinimum, NotConverged, RoughSolution
 from symcavity.evaluate.averages.quenched import MANY_SITES
 from symcavity.evaluate.closed_map import Root
 from symcavity.evaluate.given.values import Given, Task
@@ -25,6 +25,7 @@ from symcavity.evaluate.solving.outcomes import Found, Lost
 from symcavity.evaluate.solving.rest import at_rest
 from symcavity.evaluate.solving.resting import RestingSolution
 from symcavity.evaluate.tolerances import tolerances
+from symcavity.model.quantities import SiteQuantity
 from symcavity.model.kinds import N, P
 
 PACKAGE = str(Path(__file__).parents[1])
@@ -56,7 +57,18 @@ def limit_at_rest(task: Task, given: Given, observable: Callable[[Any], Expr]) -
             rest.limits,
             hint=f"dps={MOST_AT_REST}",
         )
-    return None if rest is None else RestingSolution(task, given, rest, observable)
+    found = None if rest is None else RestingSolution(task, given, rest, observable)
+    return None if found is None or not _is_on_its_branch(task, found) else found
+
+
+def _is_on_its_branch(task: Task, solution: Solution) -> bool:
+    """Whether a condition that idles holds at a limit: what no site has a part in is a number there."""
+    told = [c.lhs - c.rhs for c in task.conditions if isinstance(c, GreaterThan) and not c.has(SiteQuantity, Dummy)]
+    for gap in told:
+        with suppress(NotConverged, FlatMinimum):
+            if solution.number(gap) < -tolerances().violated:
+                return False
+    return True
 
 
 def finished(task: Task, given: Given, root: Root, observable: Callable[[Any], Expr]) -> Found | Lost:
