@@ -395,8 +395,7 @@ def _slopes(step: Step, few: Few, objective: Expr) -> list[float]:
     claims = [c for c in step.claims if not c.rhs.has(SiteQuantity) and c.lhs.has(Sum)]
     found = [c for c in claims if not (known and c.lhs.has(*known))]
     told = [few.number(c.lhs.replace(lambda e: isinstance(e, Expect), lambda e: e.body)) for c in found]
-    direct = [
-        few.number(written_out(objective).diff(g) + _held(system, g)) * (-1 if g.is_bounded and g in system.collective.multipliers else 1)
-        for g in shared
-    ]
+    largest = {g for g in shared if g.is_bounded and g in system.collective.multipliers}
+    slopes = {g: few.number(written_out(objective).diff(g) + _held(system, g)) for g in shared}
+    direct = [-slope if g in largest else slope for g, slope in slopes.items()]
     return [a - b for a, b in zip(told, direct, strict=len(told) == len(direct))] if found or shared else []
