@@ -132,7 +132,7 @@ def uncounted(solution: Solution) -> str | None:
         return (
             f"limit of the entropy per feature at zero temperature is negative, {limit}: it would be the logarithm of "
             "a number of states, and there is none. The assumption of one lowest state (replica symmetry) is wrong "
-            "here: where the entropy vanishes at some temperature, the equations end to describe states above it already"
+            "here: the equations fail already at the temperature at which the entropy vanishes"
         )
     return (
         f"entropy per feature is negative, {value:.6g}: it would be the logarithm of a number of configurations, "
