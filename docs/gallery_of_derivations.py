@@ -83,7 +83,7 @@ def script(name):
     moves = hasattr(module, "until")
     if moves:
         parts.append(_moved(hasattr(module, "step")))
-    elif values is not None and shown:
+    elif values is not None and shown and getattr(module, "instances", True):
         parts.append(_confronted(values, _features(values)))
     if held := published(name):
         said = "".join(f"# * {_literal(' '.join(words.split()))}\n" for words in held)

@@ -264,7 +264,8 @@ class Theory:
     def free_energy(self) -> Expr:
         """The free energy of a Gibbs measure over N, as an observable: ``solution[theory.free_energy]``.
 
-        Finite instances whose weights are summed have the same number, ``sim.free_energy``.
+        Finite instances whose weights are summed have the same number, ``sim.free_energy``. Of the lowest minimum it is
+        the energy.
 
         Raises
         ------
@@ -278,7 +279,8 @@ class Theory:
         """The entropy of a Gibbs measure over N, as an observable: ``solution[theory.entropy]``.
 
         Of discrete states it is the logarithm of a number of states: where it is negative, there are none, and the
-        assumption that the measure is one state is wrong, whatever the stability says.
+        assumption that the measure is one state is wrong, whatever the stability says. Of the lowest minimum it is the
+        limit at zero temperature, minus infinity where fields are held at a kink or an edge.
 
         Raises
         ------

@@ -53,7 +53,9 @@ def chosen(system: Eliminated, admitted: Sequence[np.ndarray], observable: Calla
             f"The law of {', '.join(map(str, jumps))} jumps with fields that come back: however small a change of them "
             f"is, it turns some states around. At {where(system.given)} the equations are about fixed points "
             "whose fields are Gaussian; they do not say that such a fixed point is the only one, nor that it is stable "
-            "or reached.",
+            "or reached. An equation says which of several states is meant, and no energy: of the slopes of an "
+            "objective Problem(objective).cavity() is the lowest minimum, and cavity(select='local') the one that "
+            "is followed from zero feedback.",
             JumpingLaw,
         )
     if task.measure is not None and (found := dominant(solved, gains, rests=_rests(system, solved, observable))):
