@@ -193,7 +193,35 @@ def test_the_minimum_that_is_followed():
     assert float(lowest[theory.free_energy]) < float(followed[other.free_energy])
     solution = other.derivation["feature.solution"]
     assert solution.data["local"]
-    assert "followed as that is turned on" in other.derivation.to_text()
+    text, follows = (" ".join(one.derivation.to_text().split()) for one in (theory, other))
+    assert "followed as that is turned on, is" in follows
+    assert "The lowest minimum switches elsewhere, at" in follows
+    assert "followed as that is turned on, switches elsewhere" in text
+    assert not MAGNET.cavity().derivation["feature.solution"].data["others"]
+
+
+def test_a_memory_that_is_recalled():
+    """Instances of a thousand units that begin in a pattern, and turn one by one while that lowers the energy."""
+    stored = Sum(Sum(x[mu, i] * s[i], (i, 1, N)) ** 2, (mu, 1, P)) / 2
+    theory = Problem(N * M**2 / 2 - M * Sum(s[i], (i, 1, N)) - stored).cavity()
+    with pytest.raises(SeveralSolutions) as told:
+        theory.solve({alpha: Rational(8, 100)})
+    expected = max(point[M] for point in told.value.solutions)
+    size, overlaps = 1000, []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        patterns = rng.choice([-1.0, 1.0], size=(80, size))
+        matrix = patterns.T @ patterns / size + 1 / size
+        np.fill_diagonal(matrix, 0)
+        unit, moving = np.ones(size), True
+        while moving:
+            moving = False
+            for k in rng.permutation(size):
+                way = 1.0 if matrix[k] @ unit > 0 else -1.0
+                moving, unit[k] = moving or way != unit[k], way
+        overlaps.append(unit.mean())
+    scatter = np.std(overlaps) / np.sqrt(len(overlaps))
+    assert abs(np.mean(overlaps) - expected) < 4 * scatter + 1 / size
 
 
 @pytest.mark.parametrize("objective", [Sum(log(1 + heard**2), (mu, 1, P)), Sum(heard**4 - heard**2, (mu, 1, P))])

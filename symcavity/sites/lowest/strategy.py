@@ -15,6 +15,7 @@ from sympy import DiracDelta, Dummy, Expr, GreaterThan, Heaviside, Piecewise, Po
 
 from symcavity.algebra.phi import gaussian_density
 from symcavity.algebra.signs import sign_of
+from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import SiteQuantity
@@ -98,7 +99,7 @@ class Lowest:
             [Equation(q.xreplace(zero), solution.expression(q).xreplace(still).xreplace(zero)) for q in shown],
             data=data
             | {"several": len(solution.regions) > 1, "jumps": bool(solution.jumping), "local": weight.is_local}
-            | {"sign_assumptions": relations},
+            | {"sign_assumptions": relations, "others": [p.xreplace(zero) for p in self._elsewhere(site)]},
             assumptions=(("sign", {"relations": relations}),) if relations else (),
             rests_on=(f"{key}.energy",),
         )
@@ -108,6 +109,23 @@ class Lowest:
             claims = [Equation(r.xreplace(zero), self._slope(site, r).xreplace(zero)) for r in nodes]
             steps.append(make(f"{key}.jump", "jump", claims, data=data, rests_on=(f"{key}.solution",)))
         return [*steps, *response_steps(site, make, wanted, steps[-1].key)]
+
+    @staticmethod
+    def _elsewhere(site: Site) -> list[Expr]:
+        """The fields at which the other selection of a minimum would switch; none where both are the same."""
+        law, weight = site.law, weight_of(site.problem)
+        other = replace(site.problem, law=replace(law, weight=replace(weight, is_local=not weight.is_local)))
+        try:
+            found = solve_lowest(other)
+        except UnsupportedLaw:
+            return []
+        own = [r.high for r in site.solution.without_sources().regions]
+        turned = found.at(site.means, site.covariance).without_sources()
+        places = [r.high for r in turned.regions]
+        if found.cases or len(own) != len(places):
+            return [p for p in places if p is not None]
+        same = all(simple(a - b) == 0 for a, b in zip(own[:-1], places[:-1], strict=True))
+        return [] if same else [p for p in places if p is not None]
 
     @staticmethod
     def _slope(site: Any, response: SiteResponse) -> Expr:
