@@ -55,7 +55,10 @@ def gibbs(problem: Problem, beta: Any) -> System:
             "a symbol or a number that is",
             'beta = Symbol("beta", positive=True)',
         )
-    convex = problem.asks_convexity and not problem.constraints
+    shared = problem.conditions or problem.global_objective.has(Global) or any(
+        body.has(Global) for body in problem.objective.values()
+    )
+    convex = problem.asks_convexity and not problem.constraints and not shared
     if convex:
         (equations, weights), pairs = _about_minimum(problem, beta), []
         collective = Collective(problem.global_objective)

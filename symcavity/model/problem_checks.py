@@ -38,7 +38,8 @@ def check_problem(problem: Any) -> None:
             "states (Feature, Datum), which are minimised over",
             "write the field out, or declare the system by its equations with BipartiteSystem",
         )
-    if not any(problem.objective.values()) and problem.global_objective == 0:
+    nothing = not any(problem.objective.values()) and problem.global_objective == 0
+    if nothing and (problem.asks_convexity or not problem.constraints):  # all states within bounds are a measure too
         raise DeclarationError("The objective is zero.", "sums over the sites of one kind")
     check_names([problem.minimize, *(c.lhs - c.rhs for c in problem.subject_to)])
     _check_coupled(problem)

@@ -251,7 +251,8 @@ ATTEMPTS = (
     Attempt("signs", lambda _: True, by_signs),
     Attempt("the load along the parameter", lambda s: bool(s.given.solve_for), by_load),
     Attempt("continuation of what elimination leaves", lambda _: True, continued_core),
-    Attempt("the only root", lambda _: True, only_root),
+    # thermal means may vanish, and elimination divides by their squares
+    Attempt("the only root", lambda s: s.task.measure is None, only_root),
     Attempt("more starting points", lambda s: not s.every, from_all_starts),
     Attempt("continuation from loads nearby", _at_given_values, from_loads_nearby),
     Attempt("states at rest of a system", lambda s: not s.task.convex, at_rest),

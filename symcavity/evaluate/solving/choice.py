@@ -58,7 +58,7 @@ def chosen(system: Eliminated, admitted: Sequence[np.ndarray], observable: Calla
             "is followed from zero feedback.",
             JumpingLaw,
         )
-    if task.measure is not None and (found := dominant(solved, gains, rests=_rests(system, solved, observable))):
+    if task.measure is not None and (found := dominant(solved, gains, _resting(system, observable))):
         return Found(_counted(system, found, gains[solved.index(found)]))
     if len(solved) > 1:
         raise _several(system, admitted, solved, gains)
@@ -66,12 +66,12 @@ def chosen(system: Eliminated, admitted: Sequence[np.ndarray], observable: Calla
     return Found(solved[0])
 
 
-def _rests(system: Eliminated, solved: Sequence[Solution], observable: Callable[[Any], Expr]) -> bool:
-    """Whether thermal means that all vanish are a stable solution beside those that were found."""
+def _resting(system: Eliminated, observable: Callable[[Any], Expr]) -> Solution | bool:
+    """The solution in which thermal means vanish; whether there is one, where it has no number."""
     if not can_rest(system.task, system.given):
         return False
     try:
-        return limit_at_rest(system.task, system.given, observable) is not None
+        return limit_at_rest(system.task, system.given, observable) or False
     except NotConverged:
         return True  # one that digits do not reach
 

@@ -13,7 +13,7 @@ from typing import Any
 from sympy import Symbol
 
 from symcavity.algebra.precision import mp
-from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.errors import FlatMinimum, NotConverged, UnsupportedLaw
 from symcavity.evaluate.given.values import GibbsMeasure
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.tolerances import tolerances
@@ -69,30 +69,33 @@ def classes(measure: GibbsMeasure, solved: Sequence[Solution]) -> list[list[int]
     return out
 
 
-def dominant(solved: Sequence[Solution], gains: Sequence[float | None], rests: bool) -> Solution | None:
+def dominant(solved: Sequence[Solution], gains: Sequence[float | None], resting: Solution | bool) -> Solution | None:
     """The solution that has all of the weight; None where the user has to choose.
 
     Parameters
     ----------
     solved, gains
         The solutions, with their stabilities.
-    rests : bool
-        Whether one more is stable, in which all means vanish.
+    resting : Solution or bool
+        One more, in which all means vanish; whether there is one, where it has no number.
     """
     measure = solved[0].task.measure
     assert measure is not None  # noqa: S101 - asked of measures only
     found = classes(measure, solved)
     free = {home[0]: in_double(solved[home[0]], FREE) for home in found}
     stable = [h[0] for h in found if (gain := gains[h[0]]) is not None and gain < 1 - tolerances().marginal]
+    if resting is not False:
+        at_rest = None if resting is True else rested(resting)
+        lowest = min((v for v in free.values() if v is not None), default=None)
+        if at_rest is None or lowest is None or at_rest <= lowest or None in free.values():
+            return None
     if len(found) > 1:
         known = {k: value for k, value in free.items() if value is not None}
-        if rests or len(stable) != 1 or len(known) < len(found) or min(known, key=lambda k: known[k]) != stable[0]:
+        if len(stable) != 1 or len(known) < len(found) or min(known, key=lambda k: known[k]) != stable[0]:
             return None
         home = next(h for h in found if h[0] == stable[0])
     else:
         (home,) = found
-        if rests:
-            return None
     chosen = solved[home[0]]
     chosen.remarks += mirrored(measure, chosen)
     others = [h for h in found if h is not home]
@@ -100,7 +103,19 @@ def dominant(solved: Sequence[Solution], gains: Sequence[float | None], rests: b
         chosen.remarks += (
             f"{len(others)} other solution{'s' if len(others) > 1 else ''} of higher free energy, unstable",
         )
+    if resting is not False:
+        chosen.remarks += ("thermal means that all vanish solve the equations too, with a higher free energy",)
     return chosen
+
+
+def rested(solution: Solution) -> float | None:
+    """The free energy of a limit; None where it has no number."""
+    measure = solution.task.measure
+    try:
+        value = solution.number(measure.free_energy) if measure is not None and measure.free_energy is not None else mp.nan
+    except (UnsupportedLaw, NotConverged, FlatMinimum):
+        return None
+    return float(value) if mp.isfinite(value) else None
 
 
 def mirrored(measure: GibbsMeasure, solution: Solution) -> tuple[str, ...]:

@@ -148,6 +148,12 @@ class Mixture(ThermalAverages):
 
     def _factor(self, rest: Expr, values: Mapping[Any, Expr]) -> Expr:
         """What the weight is multiplied by beside a Gaussian: by cases, and zero where a bound does not hold."""
+        if len(self.weight.bounds) > 1:  # differences of tails, of which nothing is left far from the bounds
+            raise UnsupportedLaw(
+                f"{self.weight.state} is held between {len(self.weight.bounds)} bounds at a temperature.",
+                "one bound for each kind of site",
+                "a penalty in the place of one of them",
+            )
         bounds = [Heaviside(b.xreplace(dict(values)), S.Half) for b in self.weight.bounds]
         if not rest.has(Heaviside, sign, Piecewise):
             return Mul(exp(-self.weight.beta * rest), *bounds)
