@@ -1,8 +1,10 @@
 """The lowest of several minima at zero temperature: what independent computations say of it."""
 
+import json
 import warnings
 from itertools import product
 
+import jsonschema
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -241,9 +243,13 @@ def test_instances_of_continuous_states_are_refused():
 
 
 def test_a_record_is_read_back():
-    from symcavity.writing.exchange import read_derivation
+    from symcavity.witness.judge import judge
+    from symcavity.writing.exchange import read_derivation, schema
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         text = SUBSET.cavity("local").derivation.to_json()
-    assert read_derivation(text).steps[0].data["lowest"]
+    jsonschema.validate(json.loads(text), schema())
+    back = read_derivation(text)
+    assert back.steps[0].data["lowest"]
+    assert all(judge(back[key])[0].ok for key in ("feature.energy", "feature.solution", "feature.jump"))
