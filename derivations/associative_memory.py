@@ -2,9 +2,9 @@
 
 ``M`` is the overlap with one pattern, which is ``(1, 1, ...)``; the patterns ``x`` are the others, stored by Hebb's
 rule. The overlap is held at ``m``, and the load follows. It is largest at ``m = 0.96741711569``, where
-``alpha = 0.13790556649``: above, nothing is recalled. Every load below has a second solution of smaller overlap, and a third without one, a glass;
-their energies say which is the lowest. The states jump, and the stability is infinite: one lowest state is an
-approximation, by which the largest load is a few percent too small (0.1382 with many states).
+``alpha = 0.13790556649``: above, nothing is recalled. Every load below has a second solution of smaller overlap, and a
+third without one, a glass; their energies say which is the lowest. The states jump, and the stability is infinite: one
+lowest state is an approximation, by which the largest load is a little too small.
 
 J. J. Hopfield, PNAS 79, 2554 (1982); D. J. Amit, H. Gutfreund, H. Sompolinsky, Phys. Rev. Lett. 55, 1530 (1985).
 """
