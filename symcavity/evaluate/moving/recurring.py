@@ -21,6 +21,7 @@ from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, Val
 from symcavity.evaluate.averages.compiler import to_mpf
 from symcavity.evaluate.moving.filling import BATCHES
 from symcavity.evaluate.moving.flow import Words, check_stable, read_span, scheme
+from symcavity.evaluate.moving.lag import Lag
 from symcavity.evaluate.moving.paths import PathRun
 from symcavity.evaluate.moving.plan import Plan
 from symcavity.evaluate.moving.ring import SOURCES, Kernels, RingRun
@@ -255,8 +256,6 @@ class SampledStationary:
 
         if len(times) < 2:
             return found(0)
-        from symcavity.evaluate.moving.stationary import Lag
-
         return Lag(lambda lag: found(lag)[0]), Lag(lambda lag: found(lag)[1])
 
     def _steps(self, lag: Any, size: Any) -> int:
