@@ -136,7 +136,7 @@ class LinearMemory:
             total += added(step / 2, step)
             step /= 2
             before, found = found, step * total
-            if abs(found - before) <= mp.sqrt(small) * abs(found):  # each halving squares the error
+            if abs(found - before) <= mp.sqrt(small) * abs(start):  # each halving squares the error
                 return 2 * self.law.velocity * found / mp.pi
         raise NotConverged(f"The covariance at the lag {mp.nstr(lag, 5)} is not found to {mp.dps} digits.")
 

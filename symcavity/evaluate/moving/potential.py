@@ -66,6 +66,10 @@ class Particle:
         """The response of the state to its rate, after a lag."""
         return mp.exp(-self.law.rate * lag)
 
+    def transform(self, z: Any) -> Any:
+        """The transform of the response."""
+        return 1 / (self.law.rate + z)
+
 
 def particles(law: Law, dps: int) -> list[Particle]:
     """All stationary states of a law without memory."""

@@ -26,12 +26,13 @@ from symcavity.evaluate.moving.paths import PathRun
 from symcavity.evaluate.moving.plan import Plan
 from symcavity.evaluate.moving.ring import SOURCES, Kernels, RingRun
 from symcavity.evaluate.moving.run import Errors, Observables, combined
+from symcavity.evaluate.moving.two_sites import TwoSites, check_balanced, observed_state
 from symcavity.evaluate.moving.values import read_run_values, read_steps
 from symcavity.evaluate.progress import counted
 from symcavity.method.close import kind_of_body
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
-from symcavity.model.quantities import Quenched, site_quantities
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 
 MOST = 80  # iterations
 KEPT = 6  # iterates that the next one is made of
@@ -195,6 +196,36 @@ class Settled:
             self._along[body] = self.run.around(body).mean(axis=(1, 2))
         return self._along[body]
 
+    def dimension(self, what: Any, lag: int) -> np.ndarray:
+        """The dimension of a quantity of the sites, by batch."""
+        lines = TwoSites(self.theory, self.plan, observed_state(self.theory.system, what))
+        run, known = self.run, {e: self.run.around(e) for e in {leg.sent for leg in lines.legs if leg.sent is not None}}
+        check_balanced({e: self._staying(v) for e, v in known.items()})
+        phase = np.exp(2j * np.pi * np.arange(run.ring) * lag / run.ring) / run.ring
+        waves = {e: np.fft.fft(v, axis=1) for e, v in known.items()}
+
+        def one(batch: int) -> float:
+            def spectrum(a: Expr, b: Expr) -> np.ndarray:
+                both = np.einsum("wm,wm->w", waves[a][batch], waves[b][batch].conj())
+                return both / (run.ring * run.shape[1])
+
+            def answer(sent: Expr, heard: Any) -> np.ndarray:
+                if not isinstance(sent, SiteQuantity):
+                    raise UnsupportedLaw(f"The response of {sent} is not followed.", "states")
+                found = run.tangents.over_lags(sent.now, heard.declared, None)[batch]
+                padded = np.concatenate([found, np.zeros(run.ring - len(found))])
+                return float(self.plan.factors[heard.declared]) * np.fft.fft(padded)
+
+            own = (known[lines.observed][batch] * np.roll(known[lines.observed][batch], lag, axis=0)).mean()
+            return lines.dimension(spectrum, answer, phase, own)
+
+        return np.array([one(b) for b in range(run.batches)])
+
+    def _staying(self, values: np.ndarray) -> tuple[float, float]:
+        """The share of the mean square that is left after half of the ring, and its error."""
+        late = (values * np.roll(values, self.run.half, axis=1)).mean(axis=(1, 2)) / (values**2).mean(axis=(1, 2))
+        return float(late.mean()), float(late.std(ddof=1) / np.sqrt(len(late)))
+
     @cached_property
     def moves(self) -> bool:
         """Whether some state at one time differs from itself half a ring later."""
@@ -257,6 +288,21 @@ class SampledStationary:
         if len(times) < 2:
             return found(0)
         return Lag(lambda lag: found(lag)[0]), Lag(lambda lag: found(lag)[1])
+
+    def dimension(self, what: Any, lag: Any = 0) -> tuple[float, float]:
+        """The share of all directions that a quantity of the sites explores over time, and its standard error.
+
+        ``(sum C_ii)**2/(n sum C_ij**2)`` for the covariances C over time of n sites at given couplings, after a lag, in
+        the limit.
+
+        Raises
+        ------
+        UnsupportedLaw
+            Where states have a part that stays, which differs from site to site.
+        """
+        several = [s.dimension(what, self._steps(lag, d)) for d, s in self.settled.items()]
+        spread = several[-1].std(ddof=1) / np.sqrt(len(several[-1]))
+        return float(several[-1].mean()), float(np.hypot(spread, several[-1].mean() - several[0].mean()))
 
     def _steps(self, lag: Any, size: Any) -> int:
         steps = float(to_mpf(lag)) / float(1 if size is None else size)

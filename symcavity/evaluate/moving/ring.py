@@ -208,9 +208,6 @@ class KickTangents(Tangents):
     def _place(self, _g: RandomField, when: int) -> int | None:
         return self.kicks.index(when) if when in self.kicks else None
 
-    def _sources_of(self, q: SiteQuantity) -> list[RandomField]:
-        return super()._sources_of(q) if self.run.plan.responses else []
-
     def follow(self, q: SiteQuantity, step: int) -> None:
         """The responses of a state, once there are sources."""
         if step >= self.run.ring:

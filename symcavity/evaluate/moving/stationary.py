@@ -18,10 +18,14 @@ from symcavity.evaluate.moving.potential import GRID, particles
 from symcavity.evaluate.moving.recurring import SampledStationary, recurring
 from symcavity.evaluate.moving.run import Observables, combined
 from symcavity.evaluate.moving.site_law import Law, X, read_law
+from symcavity.evaluate.moving.two_sites import TwoSites, observed_state
+from symcavity.evaluate.moving.waves import Waves
 from symcavity.method.close import kind_of_body
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.noise import Noise
 from symcavity.model.quantities import Field, Quenched, Variable, site_quantities
+
+FINE = (160, 240)  # frequencies
 
 
 class Stationary:
@@ -57,6 +61,10 @@ class Stationary:
         """The largest Lyapunov exponent, in double: the rate at which small changes of the states grow, or die out."""
         with mp.workdps(self.dps + 20):
             return float(self.state.lyapunov)
+
+    @cached_property
+    def _waves(self) -> Waves:
+        return Waves(self.law, self.state)
 
     def _out(self, value: Any) -> Any:
         return float(value) if self.dps <= 15 else with_digits(value, self.dps)
@@ -110,6 +118,26 @@ class Stationary:
         found = (f.coefficients(mean, variance, self.dps) for f in (one, other))
         ours, theirs = ([mp.mpf(a) for a in row] for row in found)
         return mehler(*common(ours, theirs), rho)
+
+    def dimension(self, what: Any, lag: Any = 0) -> float:
+        """The share of all directions that a quantity of the sites explores over time.
+
+        ``(sum C_ii)**2/(n sum C_ij**2)`` for the covariances C over time of n sites at given couplings, after a lag, in
+        the limit; in double, with a relative error of at most 1e-3.
+
+        Raises
+        ------
+        UnsupportedLaw
+            Where states have a part that stays, which differs from site to site.
+        """
+        if not self.moves:
+            raise UnsupportedLaw("The states keep still: they explore no direction over time.", "states that fluctuate")
+        lines = TwoSites(self.theory, self.plan, observed_state(self.theory.system, what))
+        with mp.workdps(self.dps + 20):
+            few, many = (self._waves.dimension(lines, self.plan, abs(float(lag)), count) for count in FINE)
+        if not abs(few - many) <= 1e-3 * many:
+            raise NotConverged(f"The dimension is not found: {few:.6g} and {many:.6g} on two grids of frequencies.")
+        return many
 
     def __repr__(self) -> str:
         what = "fluctuating" if self.moves else "at rest"
