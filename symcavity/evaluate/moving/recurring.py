@@ -46,7 +46,8 @@ def first_kernels(plan: Plan, ring: int, seed: int) -> Kernels:
     """Kernels to begin with: those at the end of a short run, which fade over the same time again."""
     last = min(FIRST, ring // 2) - 1
     run = PathRun(plan, last + 1, 400, seed)
-    lags, out = np.arange(ring // 2 + 1), {}
+    lags: Any = np.arange(ring // 2 + 1)
+    out: dict[str, np.ndarray] = {}
     fade = np.exp(-np.maximum(lags - last, 0) / last)
 
     def along(name: str, at: Any) -> np.ndarray:
@@ -118,8 +119,8 @@ class Settled:
     """
 
     def __init__(self, theory: Any, plan: Plan, beginning: Kernels, paths: int, seed: int) -> None:
-        self.theory, self.plan = theory, plan
-        kernels, units = beginning, {}
+        self.theory, self.plan, self._paths, self._seed = theory, plan, paths, seed
+        kernels, units = beginning, dict[str, float]()
         trails: list[Any] = [[] for _ in range(BATCHES)]
         with counted(MOST, "iterations of kernels") as count:
             for _ in range(MOST):
@@ -199,7 +200,10 @@ class Settled:
     def dimension(self, what: Any, lag: int) -> np.ndarray:
         """The dimension of a quantity of the sites, by batch."""
         lines = TwoSites(self.theory, self.plan, observed_state(self.theory.system, what))
-        run, known = self.run, {e: self.run.around(e) for e in {leg.sent for leg in lines.legs if leg.sent is not None}}
+        sent = {leg.sent for leg in lines.legs if leg.sent is not None}
+        watched = [e for e in sent if not isinstance(e, SiteQuantity)]
+        run = RingRun(self.plan, self.kernels, self._paths, self._seed, watched) if watched else self.run
+        known = {e: run.around(e) for e in sent}
         check_balanced({e: self._staying(v) for e, v in known.items()})
         phase = np.exp(2j * np.pi * np.arange(run.ring) * lag / run.ring) / run.ring
         waves = {e: np.fft.fft(v, axis=1) for e, v in known.items()}
@@ -210,9 +214,10 @@ class Settled:
                 return both / (run.ring * run.shape[1])
 
             def answer(sent: Expr, heard: Any) -> np.ndarray:
-                if not isinstance(sent, SiteQuantity):
-                    raise UnsupportedLaw(f"The response of {sent} is not followed.", "states")
-                found = run.tangents.over_lags(sent.now, heard.declared, None)[batch]
+                if isinstance(sent, SiteQuantity):
+                    found = run.tangents.over_lags(sent.now, heard.declared, None)[batch]
+                else:
+                    found = run.tangents.of_watched(sent, heard.declared)[batch]
                 padded = np.concatenate([found, np.zeros(run.ring - len(found))])
                 return float(self.plan.factors[heard.declared]) * np.fft.fft(padded)
 

@@ -8,19 +8,20 @@ are those to a few sources, each followed over half of the ring.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sympy import Expr
 
+from symcavity.algebra.hinges import slope_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.moving.filling import Filling
 from symcavity.evaluate.moving.plan import Echo, Plan, Term
 from symcavity.evaluate.moving.tangents import Tangents
 from symcavity.model.fields import RandomField
 from symcavity.model.noise import Noise
-from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
+from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.times import step_of
 from symcavity.record.symbols import MovingParameter
 
@@ -77,9 +78,12 @@ class RingRun(Filling):
     kernels : Kernels
     paths : int
     seed : int
+    watched : sequence of Expr
+        Functions of states whose responses are asked for.
     """
 
-    def __init__(self, plan: Plan, kernels: Kernels, paths: int, seed: int) -> None:
+    def __init__(self, plan: Plan, kernels: Kernels, paths: int, seed: int, watched: Sequence[Expr] = ()) -> None:
+        self.watched = tuple(watched)
         self.kernels, self.ring, self.half = kernels, kernels.ring, kernels.ring // 2
         super().__init__(plan, 2 * self.ring + self.half - self.ring // SOURCES, paths, seed)
         self._etas = {f: eta for kind in plan.sites for f, eta in self._drawn(kind).items()}
@@ -198,6 +202,10 @@ class KickTangents(Tangents):
         self.kicks = [run.ring + k * run.ring // SOURCES for k in range(SOURCES)]
         self._past: dict[tuple[Expr, RandomField], np.ndarray] = {}
         super().__init__(run)
+        for e in run.watched:
+            for q in site_quantities(e, Variable, Field):
+                for g in self._sources_of(q):
+                    self.weights.setdefault((q.now, g), []).append(slope_of(e, q))
 
     def _check_memory(self) -> None:
         """As many sources as there are take little."""
@@ -243,6 +251,10 @@ class KickTangents(Tangents):
                 self._past[key][:, :, u - run.ring] = found
             known.pop(u - 1, None)
         return self._past[key]
+
+    def of_watched(self, e: Expr, g: RandomField) -> np.ndarray:
+        """The mean response of a function of states, by the chain rule."""
+        return np.sum([self.over_lags(q.now, g, slope_of(e, q)) for q in site_quantities(e, Variable, Field)], axis=0)
 
     def over_lags(self, q: SiteQuantity, g: RandomField, weight: Any) -> np.ndarray:
         """The mean response of a state to a source, times a weight, over the lags of half of the ring, by batch."""

@@ -97,8 +97,9 @@ class TwoSites:
         own : float
             The covariance of a site with itself after the lag.
         """
-        lines = {(a, b): self._line(a, b, spectrum, answer) for a in self.legs for b in self.legs if a.kind == b.kind}
-        lines = {ends: line for ends, line in lines.items() if line is not None}
+        ends = [(a, b) for a in self.legs for b in self.legs if a.kind == b.kind]
+        every = [(pair, self._line(*pair, spectrum, answer)) for pair in ends]
+        lines = {pair: line for pair, line in every if line is not None}
         size, total = len(self.rows), 0.0
         for w, wave in enumerate(waves):
             one = np.zeros((len(waves), size, size), dtype=complex)
