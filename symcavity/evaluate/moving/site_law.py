@@ -79,6 +79,8 @@ def read_law(theory: Any, values: Any, dps: int) -> tuple[Law, Plan]:
         raise _not("the states move in steps")
     if len(system.laws) != 1 or any(not isinstance(q, Noise) for q in system.drawn_anew):
         raise _not("there are several kinds of sites, or numbers that are drawn in steps")
+    if plan.shared:
+        raise _not(f"all sites share {next(iter(plan.shared))}")
     rows = {q: row for q, row in plan.rows.items() if isinstance(row.update.equation.lhs, Rate)}
     if len(rows) != 1:
         raise _not(f"{len(rows)} states have rates")
