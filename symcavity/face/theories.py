@@ -20,6 +20,7 @@ from symcavity.study.verbs import StudiedTheory
 
 if TYPE_CHECKING:
     from symcavity.evaluate.moving.flow import FlowRun
+    from symcavity.evaluate.moving.recurring import SampledStationary
     from symcavity.evaluate.moving.run import MovingRun
     from symcavity.evaluate.moving.stationary import Stationary
     from symcavity.evaluate.solutions.solution import Solution
@@ -191,35 +192,53 @@ class Theory(StudiedTheory):
             raise ValuesError(f"step = {step}, and the states move in steps.", "step= in continuous time only")
         return evolve(self, values, until, paths, seed, method, dps)
 
-    def stationary(self, values: Mapping[Any, Any], dps: int = 15) -> Stationary:
-        """Find the state that a network in continuous time reaches after long times, where nothing comes back to sites.
+    def stationary(
+        self,
+        values: Mapping[Any, Any],
+        dps: int = 15,
+        until: Any = None,
+        step: Any = None,
+        paths: int = 2000,
+        seed: int = 0,
+    ) -> Stationary | SampledStationary:
+        """Find the state that a system reaches after long times.
+
+        A network in continuous time without memory, and a linear one whose couplings come back, are solved to any
+        digits. All else is sampled where ``until`` is given: kernels are functions of the lag on a ring of time, of the
+        length ``2 until``, and are iterated until sites have the kernels that they hear.
 
         Parameters
         ----------
         values : mapping
-            Parameters; quenched parameters of the beginning, which is forgotten, too.
+            Parameters; quenched parameters of the beginning, which is forgotten, too (where nothing is sampled they
+            may be left out).
         dps : int, optional
-            Digits.
+            Digits, of what is not sampled.
+        until, step : int, Fraction, str, optional
+            The longest lag, and the step of the scheme, of what is sampled.
+        paths, seed : int, optional
+            How many sites are sampled. The cost grows with ``paths * (until/step)**2``.
 
         Returns
         -------
-        Stationary
-            ``rest[average(x[i, t]**2)]`` is a number, ``rest[average(x[i, t]*x[i, s])]`` a function of the lag,
-            ``rest.moves`` says whether the states fluctuate.
+        Stationary or SampledStationary
+            ``rest[average(x[i, t]**2)]`` is a number, ``rest[average(x[i, t]*x[i, s])]`` is a function of the lag, as
+            ``rest[response(x[i, t], s)]`` is; ``rest.moves`` says whether the states fluctuate. What is sampled has
+            ``rest.errors[...]``, alike.
 
         Raises
         ------
         NotConverged
-            If no stationary state is reached, or there are several.
+            If no stationary state is reached: there is none, kernels do not settle, or they depend on the length of the
+            ring, as those of states that age do; or there are several.
         UnsupportedLaw
-            If the law is not of the form that is supported: one state with a rate that is linear in it and in fields
-            without memory, smooth functions of it, and noise.
+            If the law has to be sampled and ``until`` is not given, or holds kinds of sites without time.
         """
         from symcavity.evaluate.moving.stationary import stationary
 
         if self.system.time is None:
             raise UnsupportedLaw("The states of this theory keep still.", "theory.solve(values)")
-        return stationary(self, values, dps)
+        return stationary(self, values, dps, until, step, paths, seed)
 
     def sweep(self, grid: Mapping[Any, Any], **options: Any) -> Sweep:
         """Solve over all combinations of the values in a grid.

@@ -277,7 +277,11 @@ def _refuse(theory: Theory) -> None:
     if theory.is_naive:
         raise _refused("the naive analysis, whose responses are not those of instances")
     if theory.system.time is not None:
-        raise _refused("states that move")
+        raise UnsupportedLaw(
+            "The states of this theory move.",
+            "the dimension of their activity over time, where it is stationary",
+            "theory.stationary(values).dimension(x)",
+        )
     for f in theory.system.fields:
         if f.components or f.inner:
             raise _refused(f"the vector field {f.as_sum}")

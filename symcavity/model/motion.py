@@ -192,19 +192,23 @@ def _check_beginning(
     initial: Mapping[SiteQuantity, Mapping[int, Expr]],
 ) -> None:
     """Refuse states whose first values nobody gives."""
-    needed = [(q, 0, f"the sum {f.as_sum}") for law in laws.values() for f in law.fields for q in f.states()]
+    needed: list[tuple[SiteQuantity, int, str, SiteQuantity | None]] = [
+        (q, 0, f"the sum {f.as_sum}", None) for law in laws.values() for f in law.fields for q in f.states()
+    ]
     for update in updates.values():
         starts = max([*(initial.get(update.state, {})), update.lead - 1]) + 1
-        needed += [(q, starts - lag, f"the equation {update.equation}") for q, lag in update.needs]
-    for state, step, where in needed:
+        later = None if update.state.time is None else update.state.func(*update.state.args[:-1], starts)
+        needed += [(q, starts - lag, f"the equation {update.equation}", later) for q, lag in update.needs]
+    for state, step, where, later in needed:
         if state.time is None:
             continue
         if step < min([*initial.get(state, {}), updates[state].lead]):
             missing = state.func(*state.args[:-1], step)
+            told = missing if later is None or updates[state].lead else later  # earlier sums have no beginning
             raise DeclarationError(
                 f"The initial value {missing} is missing: {where} needs it.",
                 "a value for each state at the steps that its equation does not give",
-                f"initial=[Eq({missing}, 0)]",
+                f"initial=[Eq({told}, 0)]",
             )
 
 

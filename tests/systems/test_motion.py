@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mpmath import mp
 from pastur import pastur
-from sympy import Eq, Max, Rational, Sum, Symbol, symbols, tanh
+from sympy import Eq, Max, Rational, Sum, Symbol, sign, symbols, tanh
 from sympy.stats import Normal
 
 from symcavity import (
@@ -219,6 +219,26 @@ def test_what_is_not_supported_says_so():
     rest = System([Eq(still[i], Sum(J[i, j] * still[j], (j, 1, N)) / 3 + a[i])])
     with pytest.raises(UnsupportedLaw, match="keep still"):
         rest.cavity().evolve({g: 1, r: 0, a: 1}, until=3)
+
+
+def test_a_law_that_jumps_needs_no_response_where_its_couplings_are_independent_at_the_values():
+    """Spins by the sign of what they hear: independent of the beginning after one step."""
+    spins = System([Eq(x[i, t + 1], sign(Sum(J[i, j] * x[j, t], (j, 1, N))))], initial=[Eq(x[i, 0], a[i])])
+    run = spins.cavity().evolve({g: 1, r: 0, a: HALF}, until=4, paths=8000, seed=1)
+    C, error = (e[average(x[i, t] * x[i, 0])] for e in (run, run.errors))
+    assert C[0] == 1
+    assert np.all(abs(C[1:]) < 4 * error[1:])
+    with pytest.raises(UnsupportedLaw, match="jumps"):
+        spins.cavity().evolve({g: 1, r: "1/2", a: HALF}, until=4, paths=8000)
+
+
+def test_a_sum_at_an_earlier_time_begins_with_the_state_that_it_drives():
+    late = [Eq(x[i, t + 1], x[i, t - 1] / 2 + Sum(J[i, j] * x[j, t - 1], (j, 1, N)))]
+    with pytest.raises(DeclarationError, match=r"Try: initial=\[Eq\(x\[i, 1\], 0\)\]"):
+        System(late, initial=[Eq(x[i, 0], a[i]), Eq(x[i, -1], a[i])])
+    run = System(late, initial=[Eq(x[i, 0], a[i]), Eq(x[i, 1], 0)]).cavity().evolve({g: 1, r: 0, a: HALF}, until=4)
+    # x_2 = x_0/2 + eta_0 and x_4 = x_2/2 + eta_2: 5/4; then 5/16 + 5/4 + <eta_0 eta_2>, which is <x_0 x_2> = 1/2
+    assert list(run[average(x[i, t] ** 2)]) == [1, 0, Fraction(5, 4), 0, Fraction(33, 16)]
 
 
 def test_values_and_observables_are_checked_before_any_work():

@@ -84,6 +84,25 @@ def test_a_variable_with_an_equation_of_its_own_against_instances():
     assert run["b"][3] == run[b[3]]
 
 
+k = Symbol("k", integer=True)
+FREE = Coupling("J", between=(i, i), variance=g**2 / N)
+GAIN = System(
+    [Eq(x[i, t + 1], Sum(FREE[i, j] * x[j, t], (j, 1, N)) / (1 + Sum(x[j, t] ** 2, (j, 1, N)) / N) + a[i])],
+    initial=[Eq(x[i, 0], 1)],
+)
+APART = System(
+    [Eq(x[i, t + 1], Sum(FREE[i, j] * tanh(x[j, t] - Sum(x[k, t], (k, 1, N)) / N), (j, 1, N)) + a[i])],
+    initial=[Eq(x[i, 0], a[i])],
+)
+
+
+@pytest.mark.parametrize("system", [GAIN, APART])
+def test_averages_that_divide_a_field_or_stand_in_what_is_sent_against_instances(system):
+    """Nothing comes back to sites, and states are no functions of Gaussian ones alone: sites share a variable."""
+    run = agrees(system, {g: "3/2", a: Normal("a", Rational(1, 2), 1)}, [average(x[i, t]), average(x[i, t] * x[i, s])])
+    assert run.method == "paths"
+
+
 y, bias = Quenched("y", mu), Global("b")
 V, direction = Feature("w"), Quenched("d", i)
 Z = Coupling("x", mean=y[mu] * direction[i] / N)

@@ -59,6 +59,8 @@ class GaussianRun(ExactRun):
     def __init__(self, plan: Plan, steps: int, dps: int) -> None:
         if any(plan.echoes.values()):
             raise NotLinear("what is sent comes back")
+        if plan.shared:
+            raise NotLinear("sites share a variable")
         self.functions: dict[SiteQuantity, Expr] = {}
         reduced, rows = copy(plan), {}
         for q in plan.motion.order:

@@ -103,11 +103,15 @@ class Plan:
                     self.covariances[h.declared, g.declared] = self._terms(site.covariance[h.eta, g.eta])
         self.kernels: dict[str, tuple[Kind, Expr]] = {}
         self.responses: dict[str, Response] = {}
+        every = [*self.covariances.values(), *(e.terms for several in self.echoes.values() for e in several)]
+        heard = {term.kernel.base for terms in every for term in terms if term.kernel is not None}
         for symbol, meaning in theory.order_parameters.items():
             kind, body = kind_of_kernel(meaning), values.put_into(meaning.args[0])
             nodes = body.atoms(SiteResponse)
             if not nodes:
                 self.kernels[symbol.base] = kind, body
+                continue
+            if symbol.base not in heard:  # at these values it comes back nowhere
                 continue
             (node, *others), weight = list(nodes), body.xreplace(dict.fromkeys(nodes, S.One))
             if others or (body - weight * node).expand() != 0:

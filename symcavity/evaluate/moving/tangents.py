@@ -76,14 +76,21 @@ class Tangents:
         (kind,) = q.site
         return [] if kind in self.jumps else self.sources[kind]
 
+    def _count(self, g: RandomField, step: int) -> int:
+        """How many sources of a field there are up to a step."""
+        return step + 1 if g.time is not None else 1
+
+    def _place(self, g: RandomField, when: int) -> int | None:
+        """Which of them is the source at a step; None where it is none of those that are followed."""
+        return when if g.time is not None else 0
+
     def follow(self, q: SiteQuantity, step: int) -> None:
         """The responses of a state that has just been filled."""
         run, row = self.run, self.run.plan.rows[q]
         t = step - row.update.lead
         look_up = run.look_up(t)
         for g in self._sources_of(q):
-            count = step + 1 if g.time is not None else 1
-            total = np.zeros((count, *run.shape))
+            total = np.zeros((self._count(g, step), *run.shape))
             for x, slope in self.slopes[q]:
                 when = 0 if x.time is None else t + lag_of(x.time)
                 before = self._kept.get((x.now, g), {}).get(when)
@@ -95,8 +102,8 @@ class Tangents:
                 value = run.value(factor, t)
                 if heard is not None:
                     total[: len(heard)] += value * heard
-                if f == g:
-                    total[when if g.time is not None else 0] += 1.0
+                if f == g and (place := self._place(g, when)) is not None:
+                    total[place] += 1.0
             kept = self._kept.setdefault((q, g), {})
             kept[step] = total
             self.means.setdefault((q, g, S.One), {})[step] = total.mean(axis=2)
@@ -111,7 +118,7 @@ class Tangents:
         if f.hearer in self.jumps or not run.plan.echoes[f]:
             return
         for g in self.sources[f.hearer]:
-            total = np.zeros((t + 1 if g.time is not None else 1, *run.shape))
+            total = np.zeros((self._count(g, t), *run.shape))
             for echo in run.plan.echoes[f]:
                 if echo.through.time is None:
                     continue

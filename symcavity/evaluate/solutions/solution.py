@@ -20,6 +20,8 @@ from symcavity.evaluate.averages.tails import check_tails
 from symcavity.evaluate.averages.twice import evaluate_twice, limited
 from symcavity.evaluate.given.sizes import completed, ratio_named, sized
 from symcavity.evaluate.given.values import GUARD, GUARDS, Given, Task
+from symcavity.evaluate.solutions.next_order import SUPPORTED as LINEAR
+from symcavity.evaluate.solutions.next_order import NextOrder
 from symcavity.evaluate.solutions.spreads import Spreads, parts_of
 from symcavity.evaluate.solutions.table import Table
 from symcavity.evaluate.solutions.two_sites import two_sites
@@ -359,6 +361,32 @@ class Solution(Table):
         if isinstance(what, str) and what == "objective":
             return self[self._task.variance_of_minimum()]
         return self._spread(what, what)
+
+    def next_order(self, what: Any = "objective") -> Any:
+        """N times by how much the mean over instances of a quantity per feature differs from its limit: to order 1/N.
+
+        For problems whose laws are all linear, of quadratic losses and penalties, with real Gaussian couplings between
+        two kinds of sites. It is a derivative of ``log(1 - stability)/2``.
+
+        Parameters
+        ----------
+        what : str or Expr
+            ``'objective'``, the minimum of a declared convex problem, or a response, ``response(w)``.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For other laws, other systems, and other quantities.
+        """
+        found, read, _ = self._task.perturbed()
+        if not self._task.linear:
+            raise UnsupportedLaw("Not all laws are linear: means to order 1/N are not known.", LINEAR)
+        if self.is_limit or not self.stability < 1:
+            raise UnsupportedLaw("Means to order 1/N are known of stable solutions.", "a stability below one")
+        order = NextOrder(self, found)
+        if isinstance(what, str) and what == "objective":
+            return with_digits(given_out(order.minimum()), self.dps)
+        return with_digits(given_out(order.response(read(what))), self.dps)
 
     def _spread(self, one: Any, other: Any) -> Any:
         """N times the covariance of two observables between instances."""

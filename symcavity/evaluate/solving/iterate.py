@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sympy import Symbol
 
+from symcavity.algebra.anderson import LONGEST, accelerated
 from symcavity.errors import NotConverged
 from symcavity.evaluate.averages.cancelling import NOTHING
 from symcavity.evaluate.averages.integrals import Grids
 from symcavity.evaluate.closed_map import ClosedMap, Root
-from symcavity.evaluate.solving.anderson import LONGEST, accelerated
 from symcavity.evaluate.solving.meeting import meet
 from symcavity.evaluate.solving.newton import forget, newton, newton_many
 from symcavity.evaluate.tolerances import tolerances

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from symcavity.algebra.anderson import LONGEST
 from symcavity.evaluate.averages.grids import PanelGrid
 from symcavity.evaluate.averages.integrals import Grids
 from symcavity.evaluate.closed_map import ClosedMap, Gap, Root
-from symcavity.evaluate.solving.anderson import LONGEST
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.watch import tick
 

@@ -1,0 +1,377 @@
+"""Stationary states of sites that hear themselves: kernels over the lag, until sites have those that they hear.
+
+What comes back to a site is no Gaussian noise, so that its paths are sampled (Roy, Biroli, Bunin and Cammarota,
+J. Phys. A 52, 484001, 2019).  Given kernels, the sites of a :class:`~symcavity.evaluate.moving.ring.RingRun` have
+kernels of their own: these are put in again, with the same random numbers, so that the iteration converges.  Several
+batches of sites do so beside each other, each with its own kernels; what they differ by is the standard error.  The
+state has to be the same on a ring of half the length: states that age are as slow as the ring is long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sympy import Expr, Rational
+
+from symcavity.algebra.anderson import accelerated
+from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
+from symcavity.evaluate.averages.compiler import to_mpf
+from symcavity.evaluate.moving.filling import BATCHES
+from symcavity.evaluate.moving.flow import Words, check_stable, read_span, scheme
+from symcavity.evaluate.moving.lag import Lag
+from symcavity.evaluate.moving.paths import PathRun
+from symcavity.evaluate.moving.plan import Plan
+from symcavity.evaluate.moving.ring import SOURCES, Kernels, RingRun
+from symcavity.evaluate.moving.run import Errors, Observables, combined
+from symcavity.evaluate.moving.two_sites import TwoSites, check_balanced, observed_state
+from symcavity.evaluate.moving.values import read_run_values, read_steps
+from symcavity.evaluate.progress import counted
+from symcavity.method.close import kind_of_body
+from symcavity.method.theory import Theory
+from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
+
+MOST = 80  # iterations
+KEPT = 6  # iterates that the next one is made of
+FIRST = 40  # steps of a run from the beginning, from which the first kernels are taken
+SETTLED = 0.05  # standard errors, root mean square over lags, by which an iteration may change kernels
+ROUNDING = 1e-9  # of the size of kernels
+SAME = 4.0  # and by which kernels on rings of two lengths may differ
+
+
+def first_kernels(plan: Plan, ring: int, seed: int) -> Kernels:
+    """Kernels to begin with: those at the end of a short run, which fade over the same time again."""
+    last = min(FIRST, ring // 2) - 1
+    run = PathRun(plan, last + 1, 400, seed)
+    lags: Any = np.arange(ring // 2 + 1)
+    out: dict[str, np.ndarray] = {}
+    fade = np.exp(-np.maximum(lags - last, 0) / last)
+
+    def along(name: str, at: Any) -> np.ndarray:
+        known = run.kernels.get(name, {})
+        rows = [known.get(at(k), np.zeros(run.batches)) for k in range(last + 1)]
+        return np.stack([rows[min(k, last)] for k in lags], axis=1) * fade
+
+    for name, (_, body) in plan.kernels.items():
+        if plan.second not in body.free_symbols:
+            out[name] = run.kernels[name][last,]
+            continue
+        later, earlier = (along(name, at) for at in (lambda k: (last, last - k), lambda k: (last - k, last)))
+        if not earlier.any():
+            earlier = later
+        out[name] = np.concatenate([later, earlier[:, ring - ring // 2 - 1 : 0 : -1]], axis=1)
+    for name in plan.responses:
+        out[name] = along(name, lambda k: (last, last - k))
+    return Kernels(ring, out)
+
+
+def on_another_ring(kernels: Kernels, ring: int, finer: int) -> Kernels:
+    """Kernels on a ring of another length, in steps that are finer by a factor."""
+    lags, out = np.arange(ring // 2 + 1) / finer, {}
+    half = kernels.ring // 2
+    for name, values in kernels.values.items():
+        if values.ndim == 1:
+            out[name] = values
+            continue
+        later = np.array([np.interp(lags, np.arange(half + 1), row[: half + 1]) for row in values])
+        if values.shape[1] == half + 1:
+            out[name] = later
+            continue
+        back = np.roll(values[:, ::-1], 1, axis=1)
+        earlier = np.array([np.interp(lags, np.arange(half + 1), row[: half + 1]) for row in back])
+        out[name] = np.concatenate([later, earlier[:, ring - ring // 2 - 1 : 0 : -1]], axis=1)
+    return Kernels(ring, out)
+
+
+def distance(one: Kernels, other: Kernels, lags: int) -> float:
+    """The largest distance of two sets of kernels, in standard errors, root mean square over some lags."""
+    worst = 0.0
+    for name, values in one.values.items():
+        a, b = (v[:, :lags] if v.ndim > 1 else v[:, None] for v in (values, other.values[name]))
+        size = np.abs(a).max()
+        error = np.sqrt((a.var(axis=0, ddof=1) + b.var(axis=0, ddof=1)) / len(a) + (ROUNDING * size) ** 2)
+        moved = error > 0
+        z = (a - b).mean(axis=0)[moved] / error[moved]
+        worst = max(worst, float(np.sqrt(np.mean(z**2))) if z.size else 0.0)
+    return worst
+
+
+def _next(trail: list[tuple[np.ndarray, np.ndarray]], here: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """Where one batch goes, by its last iterates."""
+    trail.append((here, there - here))
+    del trail[:-KEPT]
+    return accelerated(trail, np.ones(len(here)))
+
+
+class Settled:
+    """The stationary state of a system in steps: its last sites, by batch.
+
+    Parameters
+    ----------
+    theory : Theory
+        In steps.
+    plan : Plan
+    beginning : Kernels
+    paths, seed : int
+    """
+
+    def __init__(self, theory: Any, plan: Plan, beginning: Kernels, paths: int, seed: int) -> None:
+        self.theory, self.plan, self._paths, self._seed = theory, plan, paths, seed
+        kernels, units = beginning, dict[str, float]()
+        trails: list[Any] = [[] for _ in range(BATCHES)]
+        with counted(MOST, "iterations of kernels") as count:
+            for _ in range(MOST):
+                self.run = RingRun(plan, kernels, paths, seed)
+                found = self.run.measured()
+                self._check_finite(found)
+                gap = distance(found, kernels, kernels.ring // 2)
+                count.advance()
+                if gap < SETTLED:
+                    break
+                units = units or found.sizes()
+                here, there = (k.rows(units) for k in (kernels, found))
+                rows = [_next(*one) for one in zip(trails, here, there, strict=True)]
+                kernels = kernels.with_rows(np.stack(rows), units)
+            else:
+                raise NotConverged(
+                    f"No stationary state is reached: after {MOST} iterations kernels still change by {gap:.2g} "
+                    "standard errors in each.",
+                    hint="a longer until=, or parameters farther from where the states slow down",
+                )
+        self.kernels = found
+        self._words = Observables(theory.system, 0)
+        self._along: dict[Expr, np.ndarray] = {}
+
+    @staticmethod
+    def _check_finite(kernels: Kernels) -> None:
+        if not all(np.isfinite(v).all() for v in kernels.values.values()):
+            raise NotConverged("No stationary state is reached: states grow without bound.")
+
+    def read(self, key: Any) -> tuple[Expr, list[Average], Any]:
+        """An observable, its averages, and its open times."""
+        return self._words.read(key)
+
+    def at(self, read: Any, lag: int) -> np.ndarray:
+        """An observable at a lag in steps, by batch."""
+        expr, averages, times = read
+        values = {node: self._average(node, times, lag) for node in averages}
+
+        def number(e: Expr) -> float:
+            return float(self.plan.values.put_into(e))
+
+        every = [{node: v[b] for node, v in values.items()} for b in range(self.run.batches)]
+        return np.array([combined(expr, batch, number) for batch in every], dtype=float)
+
+    def _average(self, node: Any, times: Any, lag: int) -> np.ndarray:
+        if not isinstance(node, Average):
+            raise UnsupportedLaw(f"{node} is shared by all sites.", "averages over sites and responses")
+        body = self.plan.values.put_into(node.body)
+        kind = kind_of_body(body)
+        if isinstance(body, SiteResponse):
+            field = self.plan.field_named(kind, body.field)
+            found = self.run.tangents.over_lags(body.state.now, field, None)
+            return found[:, lag] if lag >= 0 else np.zeros(len(found))
+        own = [t for t in times if t in node.free_symbols]
+        moved = body.xreplace(dict(zip(own, (self.plan.time, self.plan.second), strict=False)))
+        if any(q.time is not None for q in site_quantities(moved, Quenched)):
+            raise UnsupportedLaw(f"{body} holds what is drawn at each step.", "averages of states")
+        if len(own) < 2:
+            return self._over_ring(moved)
+        parts = self.plan.split(moved)
+        if parts is None:
+            shifted = moved.xreplace({self.plan.second: self.plan.time - lag})
+            return self.run.around(shifted).mean(axis=(1, 2))
+        if moved not in self._along:
+            one, other = (
+                np.fft.rfft(self.run.around(e.xreplace({self.plan.second: self.plan.time})), axis=1) for e in parts
+            )
+            both = np.einsum("bwm,bwm->bw", one, other.conj())
+            self._along[moved] = np.fft.irfft(both, n=self.run.ring, axis=1) / (self.run.ring * self.run.shape[1])
+        return self._along[moved][:, lag % self.run.ring]
+
+    def _over_ring(self, body: Expr) -> np.ndarray:
+        if body not in self._along:
+            self._along[body] = self.run.around(body).mean(axis=(1, 2))
+        return self._along[body]
+
+    def dimension(self, what: Any, lag: int) -> np.ndarray:
+        """The dimension of a quantity of the sites, by batch."""
+        lines = TwoSites(self.theory, self.plan, observed_state(self.theory.system, what))
+        sent = {leg.sent for leg in lines.legs if leg.sent is not None}
+        watched = [e for e in sent if not isinstance(e, SiteQuantity)]
+        run = RingRun(self.plan, self.kernels, self._paths, self._seed, watched) if watched else self.run
+        known = {e: run.around(e) for e in sent}
+        check_balanced({e: self._staying(v) for e, v in known.items()})
+        phase = np.exp(2j * np.pi * np.arange(run.ring) * lag / run.ring) / run.ring
+        waves = {e: np.fft.fft(v, axis=1) for e, v in known.items()}
+
+        def one(batch: int) -> float:
+            def spectrum(a: Expr, b: Expr) -> np.ndarray:
+                both = np.einsum("wm,wm->w", waves[a][batch], waves[b][batch].conj())
+                return both / (run.ring * run.shape[1])
+
+            def answer(sent: Expr, heard: Any) -> np.ndarray:
+                if isinstance(sent, SiteQuantity):
+                    found = run.tangents.over_lags(sent.now, heard.declared, None)[batch]
+                else:
+                    found = run.tangents.of_watched(sent, heard.declared)[batch]
+                padded = np.concatenate([found, np.zeros(run.ring - len(found))])
+                return float(self.plan.factors[heard.declared]) * np.fft.fft(padded)
+
+            own = (known[lines.observed][batch] * np.roll(known[lines.observed][batch], lag, axis=0)).mean()
+            return lines.dimension(spectrum, answer, phase, own)
+
+        return np.array([one(b) for b in range(run.batches)])
+
+    def _staying(self, values: np.ndarray) -> tuple[float, float]:
+        """The share of the mean square that is left after half of the ring, and its error."""
+        late = (values * np.roll(values, self.run.half, axis=1)).mean(axis=(1, 2)) / (values**2).mean(axis=(1, 2))
+        return float(late.mean()), float(late.std(ddof=1) / np.sqrt(len(late)))
+
+    @cached_property
+    def moves(self) -> bool:
+        """Whether some state at one time differs from itself half a ring later."""
+        for q in self.plan.rows:
+            if q.time is not None:
+                x = self.run.around(q)
+                gap = ((x - np.roll(x, self.run.half, axis=1)) ** 2).mean(axis=(1, 2))
+                if gap.mean() > 1e-4 * (x**2).mean():
+                    return True
+        return False
+
+
+class SampledStationary:
+    """A stationary state that was sampled: averages are numbers, and functions of the lag where they hold two times.
+
+    Attributes
+    ----------
+    moves : bool
+        Whether the states fluctuate in time.
+    errors : mapping
+        By observable, as the observable: standard errors; in continuous time with the change from the step to its half.
+    """
+
+    def __init__(self, theory: Any, settled: Mapping[Any, Settled], step: Any, half: int) -> None:
+        self.theory, self.settled, self.step, self._half = theory, dict(settled), step, half
+        self._finest = list(self.settled.values())[-1]
+
+    @property
+    def moves(self) -> bool:
+        """Whether the states fluctuate in time."""
+        return self._finest.moves
+
+    @property
+    def errors(self) -> Errors:
+        """Standard errors by observable."""
+        return Errors(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        """An observable: a number, or of two open times a function of the lag.
+
+        Raises
+        ------
+        DeclarationError
+            If it is not made of averages and responses, or a lag is no whole number of steps.
+        """
+        return self._both(key)[0]
+
+    def _both(self, key: Any) -> tuple[Any, Any]:
+        words = {d: key if d is None else Words(self.theory.system, d)(key) for d in self.settled}
+        read = {d: s.read(words[d]) for d, s in self.settled.items()}
+        expr, _, times = next(iter(read.values()))
+        if any(q.time is not None and q.time not in times for q in site_quantities(expr)):
+            raise DeclarationError(f"{key} holds a step of its own.", "open times, x[i, t] and x[i, s]")
+
+        def found(lag: Any) -> tuple[float, float]:
+            several = [s.at(read[d], self._steps(lag, d)) for d, s in self.settled.items()]
+            spread = float(several[-1].std(ddof=1) / np.sqrt(len(several[-1])))
+            return float(several[-1].mean()), float(np.hypot(spread, several[-1].mean() - several[0].mean()))
+
+        if len(times) < 2:
+            return found(0)
+        return Lag(lambda lag: found(lag)[0]), Lag(lambda lag: found(lag)[1])
+
+    def dimension(self, what: Any, lag: Any = 0) -> tuple[float, float]:
+        """The share of all directions that a quantity of the sites explores over time, and its standard error.
+
+        ``(sum C_ii)**2/(n sum C_ij**2)`` for the covariances C over time of n sites at given couplings, after a lag, in
+        the limit.
+
+        Raises
+        ------
+        UnsupportedLaw
+            Where states have a part that stays, which differs from site to site.
+        """
+        several = [s.dimension(what, self._steps(lag, d)) for d, s in self.settled.items()]
+        spread = several[-1].std(ddof=1) / np.sqrt(len(several[-1]))
+        return float(several[-1].mean()), float(np.hypot(spread, several[-1].mean() - several[0].mean()))
+
+    def _steps(self, lag: Any, size: Any) -> int:
+        steps = float(to_mpf(lag)) / float(1 if size is None else size)
+        whole = round(steps)
+        step = 1 if self.step is None else self.step
+        units = float(to_mpf(lag)) / float(step)
+        if abs(units - round(units)) > 1e-9 * max(1.0, abs(units)) or abs(units) > self._half:
+            most = self._half * step
+            raise DeclarationError(
+                f"The lag {float(to_mpf(lag)):g} is not sampled.", f"whole steps of {step}, up to {most}"
+            )
+        return whole
+
+    def __repr__(self) -> str:
+        what = "fluctuating" if self.moves else "at rest"
+        return f"<stationary state of {self.theory.system.name or 'a system'}, {what}, sampled>"
+
+
+def recurring(theory: Any, values: Any, until: Any, step: Any, paths: int, seed: int) -> SampledStationary:
+    """Sample the stationary state of sites that hear themselves.
+
+    Raises
+    ------
+    NotConverged
+        If kernels keep changing, or depend on the length of the ring: no stationary state is seen.
+    """
+    flowing = theory.system.flowing
+    if flowing:
+        size, half = read_span(until, step)
+        check_stable(theory.system, read_run_values(theory.system, values, 15), size)
+        sizes = [size, size / 2]
+    else:
+        if step is not None:
+            raise ValuesError(f"step = {step}, of a system in steps.", "until= alone, the longest lag")
+        size, half, sizes = None, read_steps(until), [None]
+    half += half % SOURCES and SOURCES - half % SOURCES
+    if half < 4 * SOURCES:
+        raise ValuesError(f"The longest lag is {half} steps.", f"at least {4 * SOURCES} steps")
+    made = {d: _planned(theory, values, d) for d in sizes}
+    inner, plan = made[sizes[0]]
+    settled = {sizes[0]: Settled(inner, plan, first_kernels(plan, 2 * half, seed), paths, seed)}
+    coarse = settled[sizes[0]]
+    short = Settled(inner, plan, on_another_ring(coarse.kernels, half, 1), paths, seed + 1)
+    _check_length(coarse, short, half, 1 if size is None else size)
+    for d in sizes[1:]:
+        finer = on_another_ring(coarse.kernels, 4 * half, 2)
+        settled[d] = Settled(*made[d], finer, paths, seed)
+    return SampledStationary(theory, settled, size, half)
+
+
+def _planned(theory: Any, values: Any, size: Any) -> tuple[Any, Plan]:
+    inner = theory if size is None else Theory(scheme(theory.system, Rational(size)))
+    plan = Plan(inner, read_run_values(inner.system, values, 15))
+    if still := [q for q in plan.rows if q.time is None]:
+        raise UnsupportedLaw(f"{still[0]} keeps still beside states that move.", "states that move alone")
+    return inner, plan
+
+
+def _check_length(long: Settled, short: Settled, half: int, step: Any) -> None:
+    lags = half // 4
+    gap = distance(long.kernels, short.kernels, lags)
+    if gap > SAME:
+        raise NotConverged(
+            f"No stationary state is seen: up to the lag {float(lags * step):g} kernels differ by {gap:.1f} standard "
+            f"errors between rings of {float(2 * half * step):g} and of {float(half * step):g}.",
+            hint="a longer until=; states that age have no stationary state",
+        )
