@@ -8,9 +8,10 @@ import re
 from pathlib import Path
 
 from symcavity.finite.canvas import Panel, Picture
+from symcavity.finite.warm import discrete
 from symcavity.loading import installed
 from symcavity.model.kinds import N, alpha
-from symcavity.model.quantities import Quenched
+from symcavity.model.quantities import Quenched, site_quantities
 
 # whose steps overshoot where they are whole, and why
 DAMPED = {
@@ -84,7 +85,8 @@ def script(name):
     if moves:
         parts.append(_moved(hasattr(module, "step")))
     elif values is not None and shown:
-        parts.append(_confronted(values, _features(values)))
+        warm = module.problem.cavity().system.weights
+        parts.append(_at_temperature(values, warm) if warm else _confronted(values, _features(values)))
     if held := published(name):
         said = "".join(f"# * {_literal(' '.join(words.split()))}\n" for words in held)
         parts.append(f"# %%\n# **Known numbers**, to which the tests hold this theory\n#\n{said}")
@@ -214,6 +216,32 @@ simulation = problem.simulate(given, N={size}, seeds=10)
 comparison = theory.compare(simulation, shown)
 picture = comparison.plot()
 comparison
+'''
+
+
+def _at_temperature(values, weights):
+    """Return the part about a Gibbs measure: its theory along the load, and small instances.
+
+    Where all states are discrete, all configurations of a small instance are summed, else they are sampled.
+    """
+    states = [q for weight in weights.values() if not weight.is_field for q in site_quantities(weight.state)]
+    few = len(discrete(states)) == len(states)
+    size = "N=16, seeds=8" if few else "N=40, seeds=3, sweeps=200"
+    curve = """
+from sympy import Rational
+
+from symcavity import alpha
+
+others = {key: value for key, value in values.items() if key != alpha}
+loads = [values[alpha] * Rational(k, 8) for k in range(4, 13)]
+picture = theory.sweep({alpha: loads}, values=others, observables=shown).plot(alpha, shown[0])
+"""
+    along = f"# %%\n# **Along the load**, in theory\n{curve}\n" if alpha in values else ""
+    return f'''{along}# %%
+# **Theory against instances** of the same declaration: small ones, whose measures are summed or sampled
+
+simulation = problem.simulate(values, {size})
+theory.compare(simulation, shown)
 '''
 
 
