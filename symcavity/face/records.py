@@ -89,7 +89,8 @@ class Derivation(DerivationData):
         name : str
             ``'text'``, ``'latex'``, ``'html'`` or ``'json'``.
         detail : str
-            ``'full'``, or ``'paper'``: without stability and message passing, and cavities of further kinds in short.
+            ``'full'``, or ``'paper'``: without the minimum, stability, message passing and a second way to the
+            results, and with the cavities of further kinds in short.
 
         Raises
         ------
@@ -110,7 +111,7 @@ class Derivation(DerivationData):
         return FORMATS[name].write(self, **options)
 
     def to_latex(self, detail: str = "full") -> str:
-        """Return a complete LaTeX document (amsmath and bm only); ``detail='paper'`` is some three to five pages."""
+        """Return a complete LaTeX document (amsmath and bm only); ``detail='paper'`` is half as long."""
         return self.to("latex", detail)
 
     def to_html(self, detail: str = "full") -> str:
