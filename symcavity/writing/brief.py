@@ -22,15 +22,17 @@ REPEATED = frozenset(["respond", "substitute", "cavity_equation"])
 def in_brief(derivation: Derivation) -> Derivation:
     """Return what a paper prints of the record.
 
-    Left out are what comes after the theory, eliminations that the results repeat, a second way to the results, and
-    what the cavities of further kinds repeat of the first one.
+    Left out are what comes after the theory, eliminations on the way to closed forms, a second way to the
+    results, and what the cavities of further kinds repeat of the first one.
     """
-    results = {claim.lhs for step in derivation.steps if step.rule == "result" for claim in step.claims}
+    unknowns = {symbol for symbol, _ in derivation.parameters}
+    results = [claim for step in derivation.steps if step.rule == "result" for claim in step.claims]
+    solved = {claim.lhs for claim in results if unknowns.isdisjoint(claim.rhs.free_symbols)}
     first = next((step.data["kind"] for step in derivation.steps if step.rule == "insert"), None)
     steps = []
     for step in derivation.steps:
         again = first is not None and step.data.get("kind", first) != first
-        passing = step.rule == "elimination" and results.issuperset(claim.lhs for claim in step.claims)
+        passing = step.rule == "elimination" and solved.issuperset(claim.lhs for claim in step.claims)
         if passing or step.rule in LATER | ASIDE or (again and step.rule in REPEATED):
             continue
         steps.append(replace(step, rule="insert_again", claims=()) if again and step.rule == "insert" else step)
