@@ -381,7 +381,7 @@ def build_parser() -> argparse.ArgumentParser:
     manifold.add_argument("--kappa", default="0", help="margin, in units of a centre's distance")
     manifold.add_argument("--samples", type=int, default=4096, help="sources for each (default: 4096)")
     manifold.add_argument("--seed", type=int, default=0, help="seed of the quasi-random sources (default: 0)")
-    manifold.add_argument("--subtract-mean", action="store_true", help="centre all data first")
+    manifold.add_argument("--subtract-mean", action="store_true", help="center all data first")
     manifold.add_argument("--oblique", action="store_true", help="keep deviations along the centre")
     manifold.add_argument("--json", action="store_true", help="print JSON")
     manifold.add_argument("--csv", metavar="F", help="write the table")

@@ -142,12 +142,12 @@ class InternalError(SymcavityError):
 
 
 class FlatMinimum(SymcavityError):
-    """A minimum that is not unique: what was asked for differs from one minimiser to another.
+    """A minimum that is not unique: what was asked for differs from one minimizer to another.
 
     Attributes
     ----------
     dimension : int
-        The dimension of the set of minimisers; of a theory, how many order parameters and globals it leaves open.
+        The dimension of the set of minimizers; of a theory, how many order parameters and globals it leaves open.
     evidence : object
         What proves it for a theory: where no force is left, what is open, and the load from which on it is not.
     """

@@ -162,7 +162,7 @@ class Problem(ProblemData):
 
 
 class ConvexProblem(WithInstances, Problem):
-    """A high-dimensional convex optimisation problem over the states of feature and datum sites.
+    """A high-dimensional convex optimization problem over the states of feature and datum sites.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ class Theory(StudiedTheory):
         backend: str = "numpy",
         errors: str = "raise",
     ) -> Callable[..., Any]:
-        """Return a vectorised function of parameters.
+        """Return a vectorized function of parameters.
 
         Parameters
         ----------

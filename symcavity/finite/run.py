@@ -199,7 +199,7 @@ class Simulation:
 
     @property
     def flat(self) -> dict[int, int]:
-        """By seed, the dimension of the set of minimisers where the minimum is not unique."""
+        """By seed, the dimension of the set of minimizers where the minimum is not unique."""
         return {s.seed: s.flat for s in self.samples if s.flat}
 
     @property
@@ -236,7 +236,7 @@ class Simulation:
         Raises
         ------
         FlatMinimum
-            If it differs from one minimiser to another.
+            If it differs from one minimizer to another.
         """
         self._some()
         for k, s in enumerate(self.feasible):
@@ -277,7 +277,7 @@ class Simulation:
                 try:
                     samples[sample.seed] = self.reader(k)(key)
                     unit = self.reader(k).unit(key) if len(samples) == 1 else unit
-                except (FlatMinimum, NotConverged) as error:  # one of many minimisers, or a degenerate one
+                except (FlatMinimum, NotConverged) as error:  # one of many minimizers, or a degenerate one
                     flat = error
                 if len(self.feasible) * self._couplings > _HELD:  # do not hold those of many large instances
                     self._readers.clear()
@@ -462,7 +462,7 @@ class Simulations:
 
     @property
     def flat(self) -> dict[tuple[int, int], int]:
-        """By size and seed, the dimension of the set of minimisers where the minimum is not unique."""
+        """By size and seed, the dimension of the set of minimizers where the minimum is not unique."""
         return {(n, seed): size for n, sim in self.by_size.items() for seed, size in sim.flat.items()}
 
     @property

@@ -68,7 +68,7 @@ def _shared(system: System) -> Expr:
 
 
 def _links(site: Site, weight: Any) -> list[Expr]:
-    """What a site with states and its neighbours gain of each other, in terms that are averaged."""
+    """What a site with states and its neighbors gain of each other, in terms that are averaged."""
     (heard,) = [h for h in site.heard if h.declared.states()]
     found = site.solution.fluctuation
     whole = (heard.factor * heard.effective()).xreplace(dict(site.means)).expand()

@@ -455,13 +455,13 @@ class SharedState(Family):
 
 
 class Global(Symbol):
-    """A variable shared by all sites, such as a bias; the problem is minimised over it too.
+    """A variable shared by all sites, such as a bias; the problem is minimized over it too.
 
     Parameters
     ----------
     name : str
     positive : bool, optional
-        Minimise over its values from zero on, only; ``nonnegative=True`` means the same.
+        Minimize over its values from zero on, only; ``nonnegative=True`` means the same.
     over : Time, optional
         The time over which it moves: ``b = Global("b", over=t)``, and then ``b[t]``, with an equation of its own,
         ``Eq(b[t + 1], b[t] - eta*Sum(lam[mu, t], (mu, 1, P))/N)``.

@@ -26,12 +26,12 @@ class Ball(Ellipsoid):
     R : number
         Its radius, >= 0 (0 is a point).
     center : number, optional
-        Distance of the centre from the origin, > 0.
+        Distance of the center from the origin, > 0.
 
     Raises
     ------
     DeclarationError
-        For R < 0, D < 1, or a centre that is not at a positive distance.
+        For R < 0, D < 1, or a center that is not at a positive distance.
     """
 
     def __init__(self, D: int, R: Any, *, center: Any = 1) -> None:
@@ -64,7 +64,7 @@ class Ball(Ellipsoid):
         return ball_points(self.D, float(radii[0]), c, k, cap, levels, project)
 
     def centred(self, center: float) -> Ball:
-        """Return the same ball with its centre at another distance."""
+        """Return the same ball with its center at another distance."""
         return Ball(self.D, float(self.numbers()[0][0]), center=center)
 
     def project(self, t: ArrayLike, kappa: Any = 0) -> Projection:

@@ -214,7 +214,7 @@ class Shape(ABC):
     """A convex set S in R^(D+1) whose hull does not hold the origin.
 
     Only the convex hull matters, because classification is linear.  Vectors have their D+1 components along
-    the last axis; everything is vectorised over the axes before it.
+    the last axis; everything is vectorized over the axes before it.
     """
 
     @property

@@ -298,7 +298,7 @@ class Polytope(PointCloud):
         array = _table(vertices, "vertices", "D")
         if center is not None and array.ndim == 2 and array.size:
             if not np.isfinite(center) or center <= 0:
-                raise DeclarationError(f"The distance of the centre is {center}.", "center > 0, or None")
+                raise DeclarationError(f"The distance of the center is {center}.", "center > 0, or None")
             array = np.column_stack([array, np.full(len(array), float(center))])
         super().__init__(array)
         keep = self._extreme()

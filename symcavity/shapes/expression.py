@@ -152,7 +152,7 @@ class CallableShape(SmoothShape):
     Parameters
     ----------
     anchor_function : callable
-        Maps V to a point s of S that minimises V.s; called with an array (samples, D+1) if it takes one,
+        Maps V to a point s of S that minimizes V.s; called with an array (samples, D+1) if it takes one,
         otherwise with one vector at a time.
     dimension : int
         D+1.

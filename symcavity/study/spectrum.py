@@ -18,7 +18,7 @@ class Spectrum:
     """The directions of a data matrix, as arrays over features.
 
     The fields of a declaration with ``Coupling("x", variance=l[i]/N)`` sum over the ``N`` directions in which the data
-    vary; there ``x[mu, i]`` is a centred datum's coordinate along one of them.
+    vary; there ``x[mu, i]`` is a centered datum's coordinate along one of them.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Spectrum:
         ``m[i]`` of ``Coupling("x", mean=y[mu]*m[i]/N, ...)``: N times half the difference of the class means.
     weights : dict or None
         The shares of the two classes, a law of ``y``.
-    centre : array
+    center : array
         What was subtracted from the data: their mean, or the midpoint between the classes.
     directions : array
         The directions, one a row.

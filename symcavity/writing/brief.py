@@ -6,10 +6,11 @@ from dataclasses import replace
 
 from symcavity.record.derivation import Derivation
 
-LATER = frozenset(
-    ["minimum", "minimum_slopes", "minimum_value"]
-    + ["spread", "stability_average", "stability", "messages", "state_evolution"]
-)
+LATER = frozenset((
+    *("minimum", "minimum_slopes", "minimum_value"),
+    *("spread", "stability_average", "stability"),
+    *("messages", "state_evolution"),
+))  # fmt: skip
 """The rules of what comes after the theory: its minimum, how stable it is, and how messages find it."""
 
 ASIDE = frozenset(["proof", "work_identity", "load_identity", "consistency", "euler", "stein_parts"])

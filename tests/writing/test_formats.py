@@ -73,4 +73,4 @@ def test_a_paper_leaves_out_eliminations_only_where_there_are_closed_forms(name)
     before, after = ([step for step in record if step.rule == "elimination"] for record in (full, brief))
     assert before
     assert after == ([] if name == "gardner" else before)
-    assert "begin{tabular}" not in full.to_latex(detail="paper")  # each order parameter is defined where it first stands
+    assert "begin{tabular}" not in full.to_latex(detail="paper")  # each is defined where it stands first

@@ -252,7 +252,7 @@ def test_documents_are_short():
 
     derivation = importlib.import_module("symcavity.derivations.soft_margin").problem.cavity().derivation
     tex, html = document(derivation), page(derivation)
-    for reason in ("so the averages factorise", "only the diagonal of the response matrix"):
+    for reason in ("so the averages factorize", "only the diagonal of the response matrix"):
         assert (tex.count(reason), html.count(reason)) == (1, 2)  # one site of each kind; a page unfolds each step
     sections = {section.title: section for section in layout(derivation).sections}
     blocks = [b for step in sections["Feature cavity"].steps for b in step.blocks if isinstance(b, Display)]

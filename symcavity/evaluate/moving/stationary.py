@@ -237,7 +237,7 @@ def _at(expr: Expr, point: Any) -> Any:
 
 
 def _brackets(values: list[Any]) -> list[tuple[float, float]]:
-    """The neighbours on the grid between which a quantity falls through zero."""
+    """The neighbors on the grid between which a quantity falls through zero."""
     pairs = zip(GRID, GRID[1:], values, values[1:], strict=False)
     return [(a, b) for a, b, u, v in pairs if u is not None and v is not None and (u > 0) != (v > 0)]
 

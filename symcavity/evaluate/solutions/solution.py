@@ -312,7 +312,7 @@ class Solution(Table):
         Raises
         ------
         UnsupportedLaw
-            For a system of equations, which minimises nothing.
+            For a system of equations, which minimizes nothing.
         """
         return self[self._task.objective()]
 

@@ -1,4 +1,4 @@
-"""An objective in proportion to the number of sites, however it was normalised."""
+"""An objective in proportion to the number of sites, however it was normalized."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Proportion(Rewriting):
     Attributes
     ----------
     is_mean : bool
-        Whether the objective was of another order: what is minimised is then N times what was declared, say.
+        Whether the objective was of another order: what is minimized is then N times what was declared, say.
     """
 
     key = "proportion"
