@@ -93,9 +93,9 @@ def script(name):
     if moves or module.problem.cavity().system.weights:  # no messages of one state are passed there
         return "\n".join(parts)
     if name in MARGINAL:
-        parts.append(_unsettled(_features(values, 400)))
+        parts.append(_unsettled(_features(values, 200)))
     elif values is not None and shown:
-        parts.append(_passed(_features(values, 400), DAMPED.get(name)))
+        parts.append(_passed(_features(values, 200), DAMPED.get(name)))
         if alpha not in values:  # a curve says more on the wall than a table of deviations
             parts.append("# sphinx_gallery_thumbnail_number = -1\n")
     return "\n".join(parts)
@@ -143,7 +143,7 @@ run
 from symcavity import N
 
 given = {{key: value for key, value in values.items() if key != N}}
-run = problem.message_passing(given, N={size}, seeds=4, steps=25)
+run = problem.message_passing(given, N={size}, seeds=3, steps=20)
 settling = run.figure(shown[0], theory)
 run
 '''
@@ -199,10 +199,10 @@ from sympy import Rational
 from symcavity import alpha
 
 others = {{key: value for key, value in values.items() if key != alpha}}
-loads = [values[alpha] * Rational(k, 18) for k in range(9, 28)]
+loads = [values[alpha] * Rational(k, 10) for k in range(5, 16)]
 curve = theory.sweep({{alpha: loads}}, values=others, observables=shown)
 points = problem.sweep(
-    {{alpha: loads[3::6]}}, N={size}, seeds=10, values=others, observables=shown
+    {{alpha: loads[1::4]}}, N={size}, seeds=5, values=others, observables=shown
 )
 picture = (curve + points).plot(alpha, shown[0])
 '''
