@@ -175,12 +175,12 @@ class System(ByContent):
             return None
         if self.globals:
             raise UnsupportedLaw(
-                f"The global variable {self.globals[0]} stands beside states that move.",
+                f"The states of this system move in time, and its global variable {self.globals[0]} does not.",
                 "sums over couplings, of systems in time",
             )
         if self.fixed or self.conditions:
             raise DeclarationError(
-                f"The condition {[*self.fixed, *self.conditions][0]} stands beside states that move.",
+                f"A system whose states move in time has the condition {[*self.fixed, *self.conditions][0]}.",
                 "equations of motion, and initial values",
             )
         return read_motion(self.laws, self.initial, self.time, self.shared)
