@@ -20,9 +20,11 @@ def test_completion_has_the_words_of_the_face_and_no_machinery():
     assert verbs <= public(theory)
     assert not {"PARTS", "memory", "claimed", "inserted", "replace", "MACHINERY"} & public(theory)
     assert {"cavity", "naive", "kkt", "simulate", "symmetry", "copies"} <= public(gardner.problem)
-    assert not {"book", "rewritten", "with_means"} & public(gardner.problem)
+    assert not {"asks_convexity", "book", "rewritten", "typed", "with_means"} & public(gardner.problem)
     assert not {"origin", "shared_pairs"} & public(gardner.problem.kkt())
-    assert not {"task", "environment", "quick"} & public(theory.solve({gardner.kappa: 1}))
+    assert not {"beside", "task", "environment", "quick"} & public(theory.solve({gardner.kappa: 1}))
+    assert not {"nothing", "reader"} & public(gardner.problem.simulate({gardner.alpha: 1}, N=10, seeds=1))
+    assert not {"of", "replaced"} & public(theory.derivation)
     assert public(symcavity) == {*symcavity.__all__, "derivations", "errors", "shapes"}
 
 

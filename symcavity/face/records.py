@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from symcavity.errors import ValuesError
+from symcavity.model.content import without
 from symcavity.record.derivation import Derivation as DerivationData
 from symcavity.record.derivation import Step as StepData
 from symcavity.record.derivation import Verdict
@@ -49,6 +50,7 @@ class Verification(VerificationData):
         return verification_html(self)
 
 
+@without("of", "replaced")
 class Derivation(DerivationData):
     """An ordered record of steps, which renders as a paper and checks itself.
 

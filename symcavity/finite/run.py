@@ -30,6 +30,7 @@ from symcavity.finite.sample import Sample, arrays_of
 from symcavity.finite.tables import to_pandas
 from symcavity.method.kkt import optimality
 from symcavity.method.objective import objective_of
+from symcavity.model.content import without
 from symcavity.model.kinds import DATUM, FEATURE, SiteIndex
 from symcavity.model.problem import Problem
 from symcavity.model.quantities import Family
@@ -124,6 +125,7 @@ def _lost(setup: Setup, task: tuple[int, int], why: str) -> Sample:
     return Sample(seed, setup.values.sizes(features), Solved(None, None, "none", failure=failure), {})
 
 
+@without("nothing", "reader")
 class Simulation:
     """The instances of one declaration at one size.
 

@@ -28,8 +28,8 @@ from symcavity.model.rewritings import REWRITINGS
 
 
 @without(
-    "book", "conditions", "constraints", "given", "global_objective", "is_mean", "known", "labels",
-    "objective", "ranges", "rewritten", "with_means",
+    "asks_convexity", "book", "conditions", "constraints", "given", "global_objective", "is_mean", "known", "labels",
+    "objective", "ranges", "rewritten", "typed", "with_means",
 )  # fmt: skip
 class Problem(ByContent):
     """A problem, read and validated: what :class:`symcavity.ConvexProblem` and :class:`symcavity.Problem` hold.

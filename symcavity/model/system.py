@@ -52,7 +52,7 @@ from symcavity.model.support import Anchor, Support, SupportFunction
 @without(
     "assuming_positive", "conditions", "declared", "drawn_anew", "fields", "fields_in", "flowing",
     "global_conditions", "initial", "is_bipartite", "laws", "motion", "origin", "own", "partners", "ranges",
-    "record", "rewritten", "sent_by", "shared", "shared_pairs", "stated",
+    "record", "rewritten", "sent_by", "shared", "shared_pairs", "stated", "typed",
 )  # fmt: skip
 class System(ByContent):
     """A system of kinds of sites, read and validated: what :class:`symcavity.BipartiteSystem` holds."""

@@ -37,8 +37,8 @@ Values = dict[Symbol, Any]
 
 
 @without(
-    "dimension", "environment", "expression", "in_own_units", "loose", "number", "origin", "own_environment", "quick",
-    "rows", "sharpen", "solved_at", "task",
+    "beside", "dimension", "environment", "expression", "in_own_units", "loose", "number", "origin", "own_environment",
+    "quick", "rows", "sharpen", "solved_at", "task",
 )  # fmt: skip
 class Solution(Table):
     """The solved theory at given values.
