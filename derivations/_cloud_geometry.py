@@ -38,6 +38,14 @@ class CloudGeometry:
         The margin, in units of the distance of the center.
     samples : int
         Sampled sources per manifold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcavity import cloud_geometry
+    >>> points = np.random.default_rng(0).normal(size=(3, 8, 20))  # manifolds, points, dimensions
+    >>> cloud_geometry(points, 0, samples=64).radius.shape
+    (3,)
     """
 
     capacity: Array
@@ -145,6 +153,14 @@ def cloud_geometry(
     deviations (equation 28, divided by the last coordinate) and D_M = D <unit(t).unit(s)>^2 (equation 29).
     Error bars are the scatter of 16 scrambles. D is the dimension of the span, so that a ball has D_M = D;
     programs that count null directions in D report less. Correlations between centers are not removed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcavity import cloud_geometry
+    >>> points = np.random.default_rng(0).normal(size=(3, 8, 20))  # manifolds, points, dimensions
+    >>> cloud_geometry(points, 0, samples=64).capacity.shape
+    (3,)
     """
     clouds = _clouds(points)
     k, size = margin(kappa), sample_size(samples)

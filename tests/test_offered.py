@@ -34,3 +34,12 @@ def test_every_public_name_is_in_the_reference():
     whole |= set(import_module("symcavity.shapes").__all__)
     named = set(re.findall(r"(?<![\w.])(?:symcavity\.)?(\w+)\b", page))
     assert not [name for name in symcavity.__all__ if name not in whole | named]
+
+
+def test_every_public_name_has_an_example():
+    """Those of ``docs/reference.md``; ``tests/test_examples.py`` runs them."""
+    things = {name: getattr(symcavity, name) for name in symcavity.__all__}
+    plain = {"N", "P", "alpha", "i", "mu"}
+    missing = [name for name, thing in things.items() if name not in plain and ">>> " not in (thing.__doc__ or "")]
+    assert not missing
+    assert plain < set(things)

@@ -55,6 +55,14 @@ class Derivation(DerivationData):
     """An ordered record of steps, which renders as a paper and checks itself.
 
     :class:`symcavity.record.derivation.Derivation` says what it holds.
+
+    Examples
+    --------
+    >>> from symcavity.derivations import gardner
+    >>> derivation = gardner.problem.cavity().derivation
+    >>> print(derivation['feature.effective_law'].claims[0])
+    w[0] = eta_0 + S_lambda*alpha*w[0] + I[0]
+    >>> document = derivation.to_latex()
     """
 
     @classmethod

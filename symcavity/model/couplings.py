@@ -64,6 +64,13 @@ class Coupling(Family):
     Notes
     -----
     Only the first two moments enter at large N (central limit theorem; paper, equations 11 and 12).
+
+    Examples
+    --------
+    >>> from symcavity import Coupling, N, Quenched, i, mu
+    >>> l = Quenched('l', i)
+    >>> Coupling('x', variance=l[i]/N)[mu, i]
+    x[mu, i]
     """
 
     _word = "coupling"

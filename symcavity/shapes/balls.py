@@ -32,6 +32,12 @@ class Ball(Ellipsoid):
     ------
     DeclarationError
         For R < 0, D < 1, or a center that is not at a positive distance.
+
+    Examples
+    --------
+    >>> from symcavity import Ball, manifold_capacity
+    >>> round(manifold_capacity(Ball(2, 1), kappa=0).alpha, 6)
+    0.666667
     """
 
     def __init__(self, D: int, R: Any, *, center: Any = 1) -> None:
@@ -99,6 +105,12 @@ class Segment(Ball):
         Half its length, >= 0.
     center : number, optional
         Distance from the origin, > 0.
+
+    Examples
+    --------
+    >>> from symcavity import Ball, Segment, manifold_capacity
+    >>> manifold_capacity(Segment(2), kappa=0).alpha == manifold_capacity(Ball(1, 2), kappa=0).alpha
+    True
     """
 
     def __init__(self, R: Any = 1, *, center: Any = 1) -> None:
@@ -121,6 +133,12 @@ class TwoPoints(Ball):
     ------
     DeclarationError
         For an overlap outside (-1, 1]; at -1 the origin is in the hull.
+
+    Examples
+    --------
+    >>> from symcavity import TwoPoints, manifold_capacity
+    >>> round(manifold_capacity(TwoPoints(0), kappa=0).alpha, 6)
+    1.0
     """
 
     def __init__(self, overlap: Any) -> None:

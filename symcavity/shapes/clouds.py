@@ -57,6 +57,13 @@ class PointCloud(Shape):
     -----
     ShapeWarning
         For repeated points (dropped), and for a nearly flat cloud.
+
+    Examples
+    --------
+    >>> from symcavity import PointCloud
+    >>> cloud = PointCloud([[1, 0, 1], [0, 1, 1], [-1, -1, 1]])
+    >>> float(cloud.support([1, 1, 1]))
+    -1.0
     """
 
     _frame: Frame | None = None
@@ -292,6 +299,13 @@ class Polytope(PointCloud):
     ----------
     points : ndarray
         The vertices that are left.
+
+    Examples
+    --------
+    >>> from symcavity import Polytope
+    >>> inside = Polytope([[1, 1], [-1, 1], [0, 1]])
+    >>> float(inside.support([1, 2, 3]))
+    4.0
     """
 
     def __init__(self, vertices: ArrayLike, *, center: float | None = 1) -> None:

@@ -44,6 +44,13 @@ class Ellipsoid(Shape):
     DeclarationError
         For a negative or non-finite radius, no radii at all, or a center that is not positive (origin in the
         hull).
+
+    Examples
+    --------
+    >>> from symcavity import Ball, Ellipsoid, manifold_capacity
+    >>> sets = Ellipsoid([1, 1]), Ball(2, 1)
+    >>> len({round(manifold_capacity(shape, kappa=0).alpha, 6) for shape in sets})
+    1
     """
 
     def __init__(self, radii: Iterable[Any], *, center: Any = 1) -> None:

@@ -97,6 +97,16 @@ def spectrum(X: Any, y: Any) -> Spectrum:
     Everything is estimated from the data as they are, as if they were the population: with ``n`` data the errors of the
     variances, of the teacher and of the means are of relative order ``sqrt(N/n)``, and so are those of what follows;
     take many more data than directions.  The theory then assumes that data of these moments are Gaussian.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcavity import spectrum
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 4))
+    >>> found = spectrum(X, X @ [1, 0, 0, 0] + rng.normal(size=500))
+    >>> found.N
+    4
     """
     X, y = _read(X, y)
     two = set(np.unique(y)) <= {-1.0, 1.0}

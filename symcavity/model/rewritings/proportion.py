@@ -66,6 +66,8 @@ def in_proportion(expr: Expr) -> Expr:
     summed: dict[Expr, Any] = {term: _order(term) for term in terms if term.has(Sum)}
     orders = set(summed.values())
     rest = Add(*(in_units_of_n(term) for term in terms if not term.has(Sum)))
+    if not summed and expr.has(SiteQuantity):  # it will be refused, as it was written
+        return expr
     if not summed:
         scaled = ((rest / N**power).expand() for power in (S.Zero, S.Half, S.One, Integer(2)))
         return next((N * e for e in scaled if not e.has(N)), expr)
