@@ -124,7 +124,7 @@ def read_given(
                 raise ValuesError(
                     f"{target} has a law by its declaration, and was given the value {value!s:.80}.",
                     "values for quenched parameters without a law",
-                    f"declare Quenched({target.name!r}, {target.slots[0].index}) without law=, and give each law as a value",
+                    f"declare Quenched({target.name!r}, {target.slots[0].index}) without law=, and give laws as values",
                 )
             found.laws[target] = read_law(target, value, dps)
             if target.over is not None and isinstance(found.laws[target], list):
