@@ -98,7 +98,7 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
     1/2
     >>> from sympy import ccode
     >>> ccode(phi(0, kappa))
-    '0.5*erfc(-0.7071067811865476*(kappa))'
+    '(0.5*erfc(-0.7071067811865476*(kappa)))'
     """
 
     nargs = 2
