@@ -159,7 +159,7 @@ def test_contradictory_formulas_are_not_joined_to_a_chain():
 
 
 def test_the_naive_method_announces_itself():
-    assert "not justified in general" in derivation_text(s.sample(method="naive"))
+    assert "not justified in general" in " ".join(derivation_text(s.sample(method="naive")).split())
 
 
 def test_unknown_assumptions_are_said_by_name():
