@@ -27,17 +27,25 @@ class CloudGeometry:
         Capacity of copies of this manifold, 1/<|v - t|^2>.
     radius, radius_stderr : ndarray, shape (manifolds,)
         R_M, the root mean square of the anchor points about their mean, in units of the distance of the
-        centre.
+        center.
     dimension, dimension_stderr : ndarray, shape (manifolds,)
         D_M = D <unit(t).unit(s)>^2 over the D directions of the manifold.
     ambient : ndarray of int, shape (manifolds,)
-        D, the dimension of the span of a manifold about its centre.
+        D, the dimension of the span of a manifold about its center.
     distance : ndarray, shape (manifolds,)
-        Norm of the centre in the units of the data.
+        Norm of the center in the units of the data.
     kappa : float
-        The margin, in units of the distance of the centre.
+        The margin, in units of the distance of the center.
     samples : int
         Sampled sources per manifold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcavity import cloud_geometry
+    >>> points = np.random.default_rng(0).normal(size=(3, 8, 20))  # manifolds, points, dimensions
+    >>> cloud_geometry(points, 0, samples=64).radius.shape
+    (3,)
     """
 
     capacity: Array
@@ -115,7 +123,7 @@ def cloud_geometry(
     points : array_like, shape (manifolds, points, dimensions), or a sequence of (points, dimensions) arrays
         The data. Manifolds may have different numbers of points if they come as a sequence.
     kappa : number, optional
-        Margin >= 0 in units of the distance of each manifold's centre.
+        Margin >= 0 in units of the distance of each manifold's center.
     samples : int, optional
         Sources per manifold.
     seed : int, optional
@@ -123,9 +131,9 @@ def cloud_geometry(
     subtract_mean : bool, optional
         Take the mean over all data away first.
     orthogonal : bool, optional
-        True: deviations from the centre are taken as orthogonal to it, so that every point has last
+        True: deviations from the center are taken as orthogonal to it, so that every point has last
         coordinate 1, the convention of the published analysis. False: the part of a deviation along the
-        centre is kept where it is.
+        center is kept where it is.
 
     Returns
     -------
@@ -135,16 +143,24 @@ def cloud_geometry(
     Raises
     ------
     DeclarationError
-        For arrays of another shape, NaN, or a centre at the origin; the manifold is named.
+        For arrays of another shape, NaN, or a center at the origin; the manifold is named.
 
     Notes
     -----
     Chung, Lee and Sompolinsky, Phys. Rev. X 8, 031003 (2018): points are s = (deviation, 1) in units of the
-    distance of the centre, deviations in coordinates of their span (by SVD). With the anchor points s(t) of
+    distance of the center, deviations in coordinates of their span (by SVD). With the anchor points s(t) of
     Gaussian t, and where t does not support the point of least height, R_M^2 = <|s - <s>|^2> over the D
     deviations (equation 28, divided by the last coordinate) and D_M = D <unit(t).unit(s)>^2 (equation 29).
     Error bars are the scatter of 16 scrambles. D is the dimension of the span, so that a ball has D_M = D;
-    programs that count null directions in D report less. Correlations between centres are not removed.
+    programs that count null directions in D report less. Correlations between centers are not removed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcavity import cloud_geometry
+    >>> points = np.random.default_rng(0).normal(size=(3, 8, 20))  # manifolds, points, dimensions
+    >>> cloud_geometry(points, 0, samples=64).capacity.shape
+    (3,)
     """
     clouds = _clouds(points)
     k, size = margin(kappa), sample_size(samples)
@@ -201,13 +217,13 @@ def _clouds(points: Any) -> list[Array]:
 
 
 def _standard(cloud: Array, index: int, *, orthogonal: bool) -> tuple[Array, float]:
-    """Return points (deviation in its span, along the centre) in units of the distance, and the distance."""
+    """Return points (deviation in its span, along the center) in units of the distance, and the distance."""
     centre = cloud.mean(axis=0)
     norm = float(np.linalg.norm(centre))
     if norm <= 1e-9 * np.abs(cloud).max() or norm == 0:
         raise DeclarationError(
-            f"The centre of manifold {index} is at the origin.",
-            "a centre at a distance",
+            f"The center of manifold {index} is at the origin.",
+            "a center at a distance",
             "measure the data from another origin; subtract_mean=False keeps it.",
         )
     deviation, along = (cloud - centre) / norm, np.ones(len(cloud))

@@ -1,6 +1,6 @@
-"""Classification of manifolds with correlated centres and orientations: sets in axes that lie near a common subspace.
+"""Classification of manifolds with correlated centers and orientations: sets in axes that lie near a common subspace.
 
-A part ``rho`` of the variance of each axis, and of the centre, is spanned by ``K`` random directions that all sets
+A part ``rho`` of the variance of each axis, and of the center, is spanned by ``K`` random directions that all sets
 share.  Values: ``alpha``, the ratio ``K/N``, the set.  The margin hears one vector, the sum of what the shared
 directions and the noise contribute; the theory is that of independent sets with two ways back.
 

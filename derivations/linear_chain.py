@@ -1,6 +1,6 @@
 """A chain of random linear layers whose last one is learned: regression through a product of random matrices.
 
-The generalisation error, of labels without noise, is ``E_g``.
+The generalization error, of labels without noise, is ``E_g``.
 
 Values: ``alpha = P/N``, the widths ``K/N`` and ``L/K``, the penalty ``gamma``, the law of the teacher. The
 spectrum that the last layer sees is that of a product of three Wishart matrices.

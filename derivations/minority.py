@@ -1,6 +1,6 @@
 """The minority game: agents with two strategies, the predictability of the market, and its phase transition.
 
-Values: ``alpha = P/N``, of the number of states of the world over that of agents. The agents minimise the
+Values: ``alpha = P/N``, of the number of states of the world over that of agents. The agents minimize the
 predictability; the common part of the strategies of each state is a field ``o`` of its own, with the variance
 of the couplings times ``N``. Below ``alpha = 0.3374`` the minimum is zero, and flat.
 

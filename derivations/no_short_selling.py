@@ -1,4 +1,4 @@
-"""The portfolio of least variance without short selling: a constraint that regularises.
+"""The portfolio of least variance without short selling: a constraint that regularizes.
 
 The true variance in units of the least one is ``q_0``; the share of assets that are held is ``n_0``.
 

@@ -3,7 +3,7 @@
 The shares of resources and of consumers that survive are ``phi_R`` and ``phi_C``.
 
 Values: ``alpha``, ``sigma`` and the correlation ``rho`` between what a consumer gains and what a resource
-loses; the law of the carrying capacities ``K``. At ``rho = 1`` the system is a minimisation; with less
+loses; the law of the carrying capacities ``K``. At ``rho = 1`` the system is a minimization; with less
 reciprocity its fixed point becomes unstable, and the abundances never settle.  Where consumers are few, the
 equations have a second solution, which is unstable: ``SeveralSolutions``, and a gap in the curve.
 

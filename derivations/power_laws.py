@@ -1,6 +1,6 @@
 """Learning curves of spectra that are power laws: how fast a kernel learns what lies in its slow modes.
 
-The generalisation error is ``E_g``.
+The generalization error is ``E_g``.
 
 Values: arrays of the variances ``l`` of the features and of the teacher's weights ``t``, ``P``, and
 ``gamma``. With ``l = i**-a`` and ``l t**2 = i**-b`` the error falls as ``P**-(min(b - 1, 2 a))`` without

@@ -1,7 +1,7 @@
 """Generalisation of the widest margin: a student of a perceptron with random inputs.
 
 Values: ``alpha`` and the teacher's weights ``t``, of which only the direction matters. All loads can be
-separated. The generalisation error ``epsilon_g``, the share of fresh points that the student gets wrong, is the
+separated. The generalization error ``epsilon_g``, the share of fresh points that the student gets wrong, is the
 angle to the teacher over ``pi``. It falls as ``0.50/alpha``; that of Bayes as ``0.44/alpha``.
 
 M. Opper, W. Kinzel, J. Kleinz, R. Nehl, J. Phys. A 23, L581 (1990).

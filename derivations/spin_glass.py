@@ -1,6 +1,6 @@
 """A magnet of random pairs at a temperature: the model of Sherrington and Kirkpatrick in a field.
 
-The magnetisation is ``m``, the overlap of two states of the same magnet ``q``.
+The magnetization is ``m``, the overlap of two states of the same magnet ``q``.
 
 Values: the inverse temperature ``beta`` and the field ``H``. At low temperature and weak field the states do
 not settle in one valley: ``problem.cavity().boundary("stability", across={beta: (1, 3)}, values={H: Rational(1,

@@ -3,7 +3,7 @@
 The trace of the resolvent per dimension is ``G``.
 
 Values: ``alpha``, the distance ``z`` below the spectrum, the variances ``l`` of the features and ``s`` of the
-data. The response of ``w`` is the normalised trace of ``(z + x'x)**(-1)``; for ``l = s = 1`` it is the law of
+data. The response of ``w`` is the normalized trace of ``(z + x'x)**(-1)``; for ``l = s = 1`` it is the law of
 Marchenko and Pastur.
 
 V. A. Marchenko, L. A. Pastur, Math. USSR Sb. 1, 457 (1967); R. Couillet, M. Debbah, Random Matrix Methods for

@@ -1,5 +1,6 @@
 """The site: executed pages, a gallery made from the derivations, formulas as MathML; nothing is fetched."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -79,6 +80,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "remove_config_comments": True,
     "min_reported_time": 1e9,
+    "parallel": os.cpu_count() or 1,
     "run_stale_examples": gallery_of_derivations.is_stale(BUILT / "engine", ENGINE),
     "abort_on_example_error": True,
     "only_warn_on_example_error": False,

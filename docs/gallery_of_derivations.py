@@ -8,9 +8,10 @@ import re
 from pathlib import Path
 
 from symcavity.finite.canvas import Panel, Picture
+from symcavity.finite.warm import discrete
 from symcavity.loading import installed
 from symcavity.model.kinds import N, alpha
-from symcavity.model.quantities import Quenched
+from symcavity.model.quantities import Quenched, site_quantities
 
 # whose steps overshoot where they are whole, and why
 DAMPED = {
@@ -84,16 +85,17 @@ def script(name):
     if moves:
         parts.append(_moved(hasattr(module, "step")))
     elif values is not None and shown and getattr(module, "instances", True):
-        parts.append(_confronted(values, _features(values)))
+        warm = module.problem.cavity().system.weights
+        parts.append(_at_temperature(values, warm) if warm else _confronted(values, _features(values)))
     if held := published(name):
         said = "".join(f"# * {_literal(' '.join(words.split()))}\n" for words in held)
         parts.append(f"# %%\n# **Known numbers**, to which the tests hold this theory\n#\n{said}")
     if moves or module.problem.cavity().system.weights:  # no messages of one state are passed there
         return "\n".join(parts)
     if name in MARGINAL:
-        parts.append(_unsettled(_features(values, 400)))
+        parts.append(_unsettled(_features(values, 200)))
     elif values is not None and shown:
-        parts.append(_passed(_features(values, 400), DAMPED.get(name)))
+        parts.append(_passed(_features(values, 200), DAMPED.get(name)))
         if alpha not in values:  # a curve says more on the wall than a table of deviations
             parts.append("# sphinx_gallery_thumbnail_number = -1\n")
     return "\n".join(parts)
@@ -141,7 +143,7 @@ run
 from symcavity import N
 
 given = {{key: value for key, value in values.items() if key != N}}
-run = problem.message_passing(given, N={size}, seeds=4, steps=25)
+run = problem.message_passing(given, N={size}, seeds=3, steps=20)
 settling = run.figure(shown[0], theory)
 run
 '''
@@ -197,10 +199,10 @@ from sympy import Rational
 from symcavity import alpha
 
 others = {{key: value for key, value in values.items() if key != alpha}}
-loads = [values[alpha] * Rational(k, 18) for k in range(9, 28)]
+loads = [values[alpha] * Rational(k, 10) for k in range(5, 16)]
 curve = theory.sweep({{alpha: loads}}, values=others, observables=shown)
 points = problem.sweep(
-    {{alpha: loads[3::6]}}, N={size}, seeds=10, values=others, observables=shown
+    {{alpha: loads[1::4]}}, N={size}, seeds=5, values=others, observables=shown
 )
 picture = (curve + points).plot(alpha, shown[0])
 '''
@@ -214,6 +216,32 @@ simulation = problem.simulate(given, N={size}, seeds=10)
 comparison = theory.compare(simulation, shown)
 picture = comparison.plot()
 comparison
+'''
+
+
+def _at_temperature(values, weights):
+    """Return the part about a Gibbs measure: its theory along the load, and small instances.
+
+    Where all states are discrete, all configurations of a small instance are summed, else they are sampled.
+    """
+    states = [q for weight in weights.values() if not weight.is_field for q in site_quantities(weight.state)]
+    few = len(discrete(states)) == len(states)
+    size = "N=16, seeds=8" if few else "N=40, seeds=3, sweeps=200"
+    curve = """
+from sympy import Rational
+
+from symcavity import alpha
+
+others = {key: value for key, value in values.items() if key != alpha}
+loads = [values[alpha] * Rational(k, 8) for k in range(4, 13)]
+picture = theory.sweep({alpha: loads}, values=others, observables=shown).plot(alpha, shown[0])
+"""
+    along = f"# %%\n# **Along the load**, in theory\n{curve}\n" if alpha in values else ""
+    return f'''{along}# %%
+# **Theory against instances** of the same declaration: small ones, whose measures are summed or sampled
+
+simulation = problem.simulate(values, {size})
+theory.compare(simulation, shown)
 '''
 
 

@@ -109,7 +109,7 @@ def _add(
     if values:
         add("values", nargs="*", metavar="name=value", help="values of parameters; see below")
     if target:
-        add("--object", default="", metavar="OBJECT", help="which object of the file is meant")
+        add("--object", default="", metavar="OBJECT", help="name of the problem, if the file declares several")
         add("--method", choices=("cavity", "naive"), default="cavity", help="the analysis (default: cavity)")
     if instances:
         sizes = "features of an instance, as 400; several, as 100,200,400, extrapolate"
@@ -198,12 +198,12 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     words = "Show the derivations that are installed."
     listed = _add(commands, "list", showing.show_list, words, "symcavity list --parameters", target=False)
-    listed.add_argument("--parameters", action="store_true", help="say what takes values in each")
+    listed.add_argument("--parameters", action="store_true", help="list the parameters of each")
     _add(
         commands,
         "show",
         showing.show,
-        "Show a declaration: what it says, what takes values in it, and the file that it stands in.",
+        "Show a declaration, its parameters, and its file.",
         "symcavity show sparse_regression",
         "symcavity show my_problem.py --json",
     )
@@ -239,7 +239,7 @@ def build_parser() -> argparse.ArgumentParser:
         commands,
         "check",
         actions.verify,
-        "Check every claim of a derivation, and say by what. The exit status is 1 if a claim fails.",
+        "Verify every claim of a derivation, and name the method. The exit status is 1 if a claim fails.",
         "symcavity check gardner",
         "symcavity check my_problem.py --dps 30",
     )
@@ -289,14 +289,14 @@ def build_parser() -> argparse.ArgumentParser:
         instances=True,
     )
     messages.add_argument("--steps", type=int, default=40, help="steps of each kind of site (default: 40)")
-    messages.add_argument("--damping", type=float, default=0.0, help="the share of each move that is not made")
+    messages.add_argument("--damping", type=float, default=0.0, help="damping factor d: new = d*old + (1 - d)*update")
     _add_shown(messages, "compare only this observable")
     messages.add_argument("--plot", metavar="F", help="draw the first observable, step by step")
     sweep = _add(
         commands,
         "sweep",
         actions.sweep,
-        "Solve the theory over a grid of parameters, with simulations beside it.",
+        "Solve the theory over a grid of parameters, and simulate there if asked (--simulate).",
         "symcavity sweep gardner kappa=0:3:61 --csv capacity.csv --plot capacity.pdf",
         "symcavity sweep gardner kappa=0.2:2:7 --simulate --N 200 --seeds 10 --plot capacity.pdf",
         "symcavity sweep soft_margin alpha=0.5:3:11 C=1,10 --csv soft.csv --resume",
@@ -344,7 +344,7 @@ def build_parser() -> argparse.ArgumentParser:
         commands,
         "experiment",
         actions.experiment,
-        "Add one feature, and one datum, to solved instances, and measure what the cavity method claims.",
+        "Add one feature, and one datum, to solved instances, and compare the change with the cavity method.",
         "symcavity experiment gardner alpha=0.5 --N 200 --seeds 50",
         "symcavity experiment soft_margin alpha=2 C=1 --N 200 --seeds 50 --plot cavity.pdf",
         values=True,
@@ -381,7 +381,7 @@ def build_parser() -> argparse.ArgumentParser:
     manifold.add_argument("--kappa", default="0", help="margin, in units of a centre's distance")
     manifold.add_argument("--samples", type=int, default=4096, help="sources for each (default: 4096)")
     manifold.add_argument("--seed", type=int, default=0, help="seed of the quasi-random sources (default: 0)")
-    manifold.add_argument("--subtract-mean", action="store_true", help="centre all data first")
+    manifold.add_argument("--subtract-mean", action="store_true", help="center all data first")
     manifold.add_argument("--oblique", action="store_true", help="keep deviations along the centre")
     manifold.add_argument("--json", action="store_true", help="print JSON")
     manifold.add_argument("--csv", metavar="F", help="write the table")

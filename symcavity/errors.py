@@ -16,6 +16,16 @@ class SymcavityError(Exception):
         What would have been accepted.
     hint : str, optional
         What to try next.
+
+    Examples
+    --------
+    >>> from symcavity import SymcavityError, alpha
+    >>> from symcavity.derivations import gardner
+    >>> try:
+    ...     gardner.problem.cavity().solve({alpha: 3})
+    ... except SymcavityError as error:
+    ...     print(type(error).__name__)
+    Infeasible
     """
 
     def __init__(self, found: str, supported: str = "", hint: str = "") -> None:
@@ -29,19 +39,62 @@ class SymcavityError(Exception):
 
 
 class DeclarationError(SymcavityError, ValueError):
-    """A declaration that does not state a bipartite convex problem."""
+    """A declaration that does not state a bipartite convex problem.
+
+    Examples
+    --------
+    >>> from symcavity import ConvexProblem, DeclarationError, Feature, i
+    >>> try:
+    ...     ConvexProblem(Feature('w')[i]**2)
+    ... except DeclarationError as error:
+    ...     print(error.found)
+    The term w[i]**2 of the objective is not summed over the sites.
+    """
 
 
 class NotConvex(DeclarationError):
-    """An objective or a constraint that is provably not convex."""
+    """An objective or a constraint that is provably not convex.
+
+    Examples
+    --------
+    >>> from sympy import Sum
+    >>> from symcavity import ConvexProblem, Feature, N, NotConvex, i
+    >>> try:
+    ...     ConvexProblem(-Sum(Feature('w')[i]**4, (i, 1, N)))
+    ... except NotConvex as error:
+    ...     print('refused')
+    refused
+    """
 
 
 class UnsupportedLaw(SymcavityError, ValueError):
-    """A single-site law that the engine cannot solve, not even implicitly."""
+    """A single-site law that the engine cannot solve, not even implicitly.
+
+    Examples
+    --------
+    >>> from symcavity import UnsupportedLaw
+    >>> from symcavity.derivations import spin_glass
+    >>> try:
+    ...     spin_glass.problem.sweep({}, N=10)
+    ... except UnsupportedLaw as error:
+    ...     print(error.supported)
+    theory.solve, theory.derivation.verify() of a Gibbs measure; instances of the problem at its minimum
+    """
 
 
 class ValuesError(SymcavityError, ValueError):
-    """Values at evaluation that are missing, superfluous, of a wrong kind, or contradictory."""
+    """Values at evaluation that are missing, superfluous, of a wrong kind, or contradictory.
+
+    Examples
+    --------
+    >>> from symcavity import ValuesError
+    >>> from symcavity.derivations import soft_margin
+    >>> try:
+    ...     soft_margin.problem.cavity().solve({'alpha': 2})
+    ... except ValuesError as error:
+    ...     print(error.found)
+    Values are missing: C is not given.
+    """
 
 
 class NoClosedForm(SymcavityError):
@@ -51,6 +104,16 @@ class NoClosedForm(SymcavityError):
     ----------
     remaining : tuple
         The equations that are left to be solved numerically.
+
+    Examples
+    --------
+    >>> from symcavity import NoClosedForm
+    >>> from symcavity.derivations import soft_margin
+    >>> try:
+    ...     soft_margin.problem.cavity().closed_form('q_w')
+    ... except NoClosedForm as error:
+    ...     print(len(error.remaining) > 0)
+    True
     """
 
     def __init__(self, found: str, remaining: tuple[Any, ...] = (), hint: str = "") -> None:
@@ -67,6 +130,16 @@ class Infeasible(SymcavityError):
         What proves it: a direction in which a convex problem has no end or its conditions contradict each other, a
         load outside of its range, the signs that the only solution of the equations violates; of finite instances,
         constraints of one that contradict each other.
+
+    Examples
+    --------
+    >>> from symcavity import Infeasible, alpha
+    >>> from symcavity.derivations import gardner
+    >>> try:
+    ...     gardner.problem.cavity().solve({alpha: 3})
+    ... except Infeasible as error:
+    ...     print(error.evidence is not None)
+    True
     """
 
     def __init__(self, found: str, supported: str = "", hint: str = "", evidence: Any = None) -> None:
@@ -83,6 +156,12 @@ class NotConverged(SymcavityError):
         The best iterate, so that nothing which was computed is lost.
     residual : float
         Its residual.
+
+    Examples
+    --------
+    >>> from symcavity import NotConverged, SymcavityError
+    >>> issubclass(NotConverged, SymcavityError)
+    True
     """
 
     def __init__(self, found: str, best: Any = None, residual: float = float("nan"), hint: str = "") -> None:
@@ -91,7 +170,18 @@ class NotConverged(SymcavityError):
 
 
 class OutOfTime(SymcavityError, TimeoutError):
-    """A computation that has spent the time that it was given."""
+    """A computation that has spent the time that it was given.
+
+    Examples
+    --------
+    >>> from symcavity import OutOfTime
+    >>> from symcavity.derivations import softmax
+    >>> try:
+    ...     softmax.problem.cavity().solve(softmax.values, timeout=1e-6)
+    ... except OutOfTime as error:
+    ...     print('stopped')
+    stopped
+    """
 
 
 class Interrupted(KeyboardInterrupt):
@@ -115,6 +205,12 @@ class SeveralSolutions(NotConverged):
     ----------
     solutions : tuple of dict
         The unknowns in each of them; each is a ``guess=`` that leads to it.
+
+    Examples
+    --------
+    >>> from symcavity import SeveralSolutions, SymcavityError
+    >>> issubclass(SeveralSolutions, SymcavityError)
+    True
     """
 
     def __init__(self, found: str, solutions: tuple[dict[Any, Any], ...], hint: str = "") -> None:
@@ -123,17 +219,40 @@ class SeveralSolutions(NotConverged):
 
 
 class RoughSolution(UserWarning):
-    """A solution that double precision knows to fewer than ten digits: ``solution.digits`` of them."""
+    """A solution that double precision knows to fewer than ten digits: ``solution.digits`` of them.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from symcavity import RoughSolution
+    >>> warnings.simplefilter('error', RoughSolution)  # an error in place of the warning
+    >>> warnings.resetwarnings()
+    """
 
 
 class JumpingLaw(UserWarning):
-    """A solution of a system whose states jump with fields that come back, such as units with a threshold."""
+    """A solution of a system whose states jump with fields that come back, such as units with a threshold.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from symcavity import JumpingLaw
+    >>> warnings.simplefilter('ignore', JumpingLaw)
+    >>> warnings.resetwarnings()
+    """
 
 
 class UnstableSolution(UserWarning):
     """A solution of a system that is not declared convex: small changes of its fields grow, so nothing settles in it.
 
     The replica-symmetric equations do not describe the states of such a system (de Almeida and Thouless 1978).
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from symcavity import UnstableSolution
+    >>> warnings.simplefilter('ignore', UnstableSolution)
+    >>> warnings.resetwarnings()
     """
 
 
@@ -145,18 +264,37 @@ class NegativeEntropy(UserWarning):
 
 
 class InternalError(SymcavityError):
-    """The engine contradicts itself: a defect of this package, and nothing that a user did."""
+    """The engine contradicts itself: a defect of this package, and nothing that a user did.
+
+    Examples
+    --------
+    >>> from symcavity import InternalError, SymcavityError
+    >>> issubclass(InternalError, SymcavityError)
+    True
+    """
 
 
 class FlatMinimum(SymcavityError):
-    """A minimum that is not unique: what was asked for differs from one minimiser to another.
+    """A minimum that is not unique: what was asked for differs from one minimizer to another.
 
     Attributes
     ----------
     dimension : int
-        The dimension of the set of minimisers; of a theory, how many order parameters and globals it leaves open.
+        The dimension of the set of minimizers; of a theory, how many order parameters and globals it leaves open.
     evidence : object
         What proves it for a theory: where no force is left, what is open, and the load from which on it is not.
+
+    Examples
+    --------
+    >>> from sympy import Sum
+    >>> from symcavity import ConvexProblem, Coupling, Feature, FlatMinimum, N, P, alpha, i, mu
+    >>> x, w = Coupling('x'), Feature('w')
+    >>> loss = Sum((1 - Sum(x[mu, i]*w[i], (i, 1, N)))**2, (mu, 1, P))
+    >>> try:
+    ...     ConvexProblem(loss).cavity().solve({alpha: '1/2'})
+    ... except FlatMinimum as error:
+    ...     print('not unique')
+    not unique
     """
 
     def __init__(self, found: str, dimension: int, hint: str = "", evidence: Any = None) -> None:
@@ -165,4 +303,11 @@ class FlatMinimum(SymcavityError):
 
 
 class MissingDependency(SymcavityError, ImportError):
-    """An optional package that this feature needs is not installed."""
+    """An optional package that this feature needs is not installed.
+
+    Examples
+    --------
+    >>> from symcavity import MissingDependency, SymcavityError
+    >>> issubclass(MissingDependency, SymcavityError)
+    True
+    """

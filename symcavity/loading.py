@@ -168,7 +168,7 @@ def run_file(path: Path) -> dict[str, object]:
 
 @contextlib.contextmanager
 def _beside(path: Path) -> Iterator[None]:
-    """Let a file import its neighbours, as it could when run by Python."""
+    """Let a file import its neighbors, as it could when run by Python."""
     folder = str(path.resolve().parent)
     sys.path.insert(0, folder)
     try:

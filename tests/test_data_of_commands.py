@@ -20,7 +20,7 @@ def test_show_says_what_takes_values_and_where_a_declaration_stands(capsys):
     found = printed(capsys, "show", "sparse_regression")
     assert found["values"] == ["C", "alpha", "noise", "s", "size"]
     assert found["path"].endswith("sparse_regression.py")
-    assert "minimise" in found["declaration"]
+    assert "minimize" in found["declaration"]
     assert main(["show", "gardner"]) == 0
     out = capsys.readouterr().out
     assert "values         kappa, alpha" in out

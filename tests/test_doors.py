@@ -302,6 +302,21 @@ def test_the_same_values_are_refused_in_theory_and_in_instances(name):
     assert name == "a foreign key" or said[0] == said[1]
 
 
+@pytest.mark.parametrize("value", [1, {1: 1}, {"1/2": 1}])
+def test_a_parameter_whose_law_is_declared_takes_no_value(value):
+    """A theory that has averaged over the declared law cannot use another one."""
+    y = Quenched("y", mu, law={1: Rational(1, 2), 2: Rational(1, 2)})
+    x, w = Coupling("x"), Feature("w")
+    loss = Sum((y[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P))
+    declared = ConvexProblem(loss + Sum(w[i] ** 2, (i, 1, N)))
+    for act in (lambda v: declared.simulate(v, N=12, seeds=1), declared.cavity().solve):
+        with pytest.raises(ValuesError, match="law by its declaration"):
+            act({alpha: 2, y: value})
+    with pytest.raises(ValuesError) as caught:
+        declared.cavity().solve({})
+    assert caught.value.supported == "values for alpha"
+
+
 def test_instances_refuse_what_a_double_cannot_hold_and_theories_take_it():
     """A theory may be asked for 500 digits; an instance is computed in doubles."""
     tiny = {**VALUES, gamma: Rational(1, 10**400)}

@@ -78,7 +78,7 @@ def gaussian_average(expr: Any, z: Symbol, mean: Any = 0, variance: Any = 1) -> 
     Between its sorted breaks t_k the expression is a polynomial p_k. From one anchor region r on, it is
     p_r plus one hinge for each break: right of r the jump p_k - p_(k-1) in powers of (z - t_k), with
     E[max(0, z - t)**j] = phi(j, -t), left of it the jump in powers of (t_k - z), with phi(j, t). This
-    generalises the truncated moments, equation (55) of Clark & Sompolinsky. A coefficient of z
+    generalizes the truncated moments, equation (55) of Clark & Sompolinsky. A coefficient of z
     of unknown sign is dealt with by the reflection z -> sign(b)*z, which leaves the Gaussian as it is.
 
     Examples

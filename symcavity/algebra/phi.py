@@ -84,6 +84,8 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
     recurrence ``phi(n + 1) = kappa*phi(n) + n*phi(n - 1)``; ``rewrite`` knows ``erf``, ``erfc`` and
     ``Integral``. ``evalf`` has a relative accuracy at every working precision, in the tails too:
     substitute an exact number (``phi(2, k).subs(k, -200).evalf(50)``).
+    SymPy's printers for C, C++, Rust, Julia and JAX write it through ``erfc`` and the density.  Far below zero the
+    terms of orders above zero cancel there: ``phi(2, -5)`` keeps 12 digits in double precision, ``phi(2, -20)`` eight.
     The definition is equation (55) of Clark & Sompolinsky; equation (61) is the recurrence for ``n = 1``.
 
     Examples
@@ -94,6 +96,9 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
     2*phi(1, kappa)
     >>> phi(2, 0)
     1/2
+    >>> from sympy import ccode
+    >>> ccode(phi(0, kappa))
+    '(0.5*erfc(-0.7071067811865476*(kappa)))'
     """
 
     nargs = 2

@@ -92,7 +92,7 @@ def derive(args: argparse.Namespace) -> int:
     derivation = theory_of(args, load_system(args)).derivation
     for name, file in files.items():
         write(file, derivation.to(name, args.detail))
-    if "-" not in files.values():
+    if "-" not in files.values() and not (files and args.quiet):
         print(derivation.to_text(args.detail), end="")
     return 0
 

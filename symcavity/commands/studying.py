@@ -49,11 +49,9 @@ def boundary(args: argparse.Namespace) -> int:
     check_writable(args.csv)
     system, theory = read_theory(args)
     values = read_pairs(args.values, system)
-    words = ("stability", "feasibility")
-    what = args.what if args.what in words else read_observable(args.what, system, theory.order_parameters)
     across, ends = _range(args.across, system)
     along = read_grid([args.along], system)[0] if args.along else None
-    found = theory.boundary(what, {across: ends}, along, values, dps=args.dps)
+    found = theory.boundary(args.what, {across: ends}, along, values, dps=args.dps)
     if args.json:
         points = [{"along": x, "across": y, "error": error} for x, y, error in found.points]
         print_json({"what": found.what, "along": found.along, "across": found.across, "points": points}, args.dps)

@@ -47,6 +47,17 @@ class BipartiteSystem(WithInstances, SystemData):
     -----
     The engine adds the sources ``I_i`` and ``I^mu`` itself, to the right-hand side of each equation
     that carries a random field (paper, equations 28, 29, 126, 127).
+
+    Examples
+    --------
+    >>> from sympy import Eq, Sum, Symbol
+    >>> from symcavity import BipartiteSystem, Coupling, Datum, Feature, N, P, i, mu
+    >>> x, w, e = Coupling('x'), Feature('w'), Datum('e')
+    >>> gamma = Symbol('gamma', positive=True)
+    >>> error = Eq(e[mu], 1 - Sum(x[mu, i]*w[i], (i, 1, N)))
+    >>> ridge = BipartiteSystem([error, Eq(gamma*w[i], Sum(x[mu, i]*e[mu], (mu, 1, P)))])
+    >>> ridge.cavity().unknowns
+    [S_e, q_e, S_w, q_w]
     """
 
     def _system(self) -> BipartiteSystem:
@@ -129,6 +140,15 @@ class Problem(WithInstances, ProblemData):
     ------
     DeclarationError
         Before any work, if the declaration is no problem of this form.
+
+    Examples
+    --------
+    >>> from sympy import Sum, Symbol
+    >>> from symcavity import Coupling, Feature, N, Problem, i
+    >>> J, s, j = Coupling('J', between=(i, i), reciprocity=1), Feature('s', values=(-1, 1)), Symbol('j', integer=True)
+    >>> magnet = Problem(-Sum(s[i]*Sum(J[i, j]*s[j], (j, 1, N)), (i, 1, N))/2)
+    >>> magnet.gibbs(Symbol('beta', positive=True)).cavity().unknowns
+    [S_m, q_m]
     """
 
     asks_convexity = False
@@ -206,7 +226,7 @@ class Problem(WithInstances, ProblemData):
 
 
 class ConvexProblem(Problem):
-    """A high-dimensional convex optimisation problem over the states of feature and datum sites.
+    """A high-dimensional convex optimization problem over the states of feature and datum sites.
 
     Parameters
     ----------
@@ -233,6 +253,16 @@ class ConvexProblem(Problem):
         Before any work, if the declaration is not a bipartite problem of this form.
     NotConvex
         If an objective or a constraint is provably not convex.
+
+    Examples
+    --------
+    >>> from sympy import Sum, Symbol
+    >>> from symcavity import ConvexProblem, Coupling, Feature, N, P, alpha, average, i, mu
+    >>> x, w, gamma = Coupling('x'), Feature('w'), Symbol('gamma', positive=True)
+    >>> h = Sum(x[mu, i]*w[i], (i, 1, N))
+    >>> ridge = ConvexProblem(Sum((1 - h)**2, (mu, 1, P))/2 + gamma*Sum(w[i]**2, (i, 1, N))/2)
+    >>> round(float(ridge.cavity().solve({alpha: 2, gamma: 1})[average(w[i]**2)]), 6)
+    0.207107
     """
 
     asks_convexity = True

@@ -10,11 +10,16 @@ from symcavity.face.refusals import refuse_temperature
 
 if TYPE_CHECKING:
     from symcavity.finite.experiment import CavityExperiment
+    from symcavity.finite.flow import FlowSimulation
+    from symcavity.finite.moving import MovingSimulation
+    from symcavity.finite.passing import MessagePassing
+    from symcavity.finite.run import Simulation, Simulations
     from symcavity.finite.sweep import Sweep
+    from symcavity.finite.thermal import ThermalSimulation, ThermalSimulations
 
 
 class WithInstances(ABC):
-    """A declaration that can be held against finite instances of itself."""
+    """A declaration whose finite instances can be drawn and solved."""
 
     @abstractmethod
     def _system(self) -> Any:
@@ -28,14 +33,14 @@ class WithInstances(ABC):
         couplings: str | Callable[..., Any] = "gaussian",
         executor: Any = None,
         **options: Any,
-    ) -> Any:
+    ) -> Simulation | Simulations | MovingSimulation | FlowSimulation | ThermalSimulation | ThermalSimulations:
         """Draw finite instances of this declaration and solve them exactly.
 
         Parameters
         ----------
         values : mapping
             Parameters, ``alpha`` (or ``P``), ``K/N`` (or ``K``) for further kinds of sites, and quenched parameters.
-            Fixed averages are not imposed: they come out.
+            Instances do not impose fixed averages.
         N : int or iterable of int
             The number of features, where it is not among the values; several sizes give an extrapolation in 1/N.
         seeds : int or iterable of int
@@ -52,14 +57,14 @@ class WithInstances(ABC):
         Returns
         -------
         Simulation, Simulations, MovingSimulation or ThermalSimulation
-            Read it by the words of the declaration: ``sim[average(w[i]**2)].mean``.
+            Evaluate any expression of the declaration on it: ``sim[average(w[i]**2)].mean``.
 
         Raises
         ------
         ValuesError
             For missing or contradictory values, sizes or couplings, before any instance is solved.
         MissingDependency
-            If the solver that the structure asks for is not installed.
+            If the solver that the problem needs is not installed.
         """
         from symcavity.finite.flow import simulate_flow
         from symcavity.finite.moving import simulate_moving
@@ -100,7 +105,7 @@ class WithInstances(ABC):
     def cavity_experiment(
         self, values: Mapping[Any, Any], N: int, seeds: int | Iterable[int] = 20, theory: Any = None, **options: Any
     ) -> CavityExperiment:
-        """Solve instances, add one site of each kind, solve again, and hold the cavity method against it.
+        """Solve instances, add one site of each kind, solve again, and compare the change with the cavity method.
 
         ``theory`` is that of this declaration by default; :func:`symcavity.finite.experiment.cavity_experiment`.
         """
@@ -111,7 +116,9 @@ class WithInstances(ABC):
         theory = theory if theory is not None else system.cavity()
         return cavity_experiment(system, theory, values, N=N, seeds=seeds, **options)
 
-    def message_passing(self, values: Mapping[Any, Any], N: int = 2000, seeds: Any = 10, **options: Any) -> Any:
+    def message_passing(
+        self, values: Mapping[Any, Any], N: int = 2000, seeds: int | Iterable[int] = 10, **options: Any
+    ) -> MessagePassing:
         """Pass messages on finite instances; see :func:`symcavity.finite.passing.message_passing`."""
         refuse_temperature(self._system(), "message passing")
         from symcavity.finite.passing import message_passing

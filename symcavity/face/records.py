@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from symcavity.errors import ValuesError
+from symcavity.model.content import without
 from symcavity.record.derivation import Derivation as DerivationData
 from symcavity.record.derivation import Step as StepData
 from symcavity.record.derivation import Verdict
@@ -49,10 +50,19 @@ class Verification(VerificationData):
         return verification_html(self)
 
 
+@without("of", "replaced")
 class Derivation(DerivationData):
     """An ordered record of steps, which renders as a paper and checks itself.
 
     :class:`symcavity.record.derivation.Derivation` says what it holds.
+
+    Examples
+    --------
+    >>> from symcavity.derivations import gardner
+    >>> derivation = gardner.problem.cavity().derivation
+    >>> print(derivation['feature.effective_law'].claims[0])
+    w[0] = eta_0 + S_lambda*alpha*w[0] + I[0]
+    >>> document = derivation.to_latex()
     """
 
     @classmethod
@@ -89,7 +99,8 @@ class Derivation(DerivationData):
         name : str
             ``'text'``, ``'latex'``, ``'html'`` or ``'json'``.
         detail : str
-            ``'full'``, or ``'paper'``: without stability and message passing, and cavities of further kinds in short.
+            ``'full'``, or ``'paper'``: without the minimum, stability, message passing and a second way to the
+            results, and with the cavities of further kinds in short.
 
         Raises
         ------
@@ -110,7 +121,7 @@ class Derivation(DerivationData):
         return FORMATS[name].write(self, **options)
 
     def to_latex(self, detail: str = "full") -> str:
-        """Return a complete LaTeX document (amsmath and bm only); ``detail='paper'`` is some three to five pages."""
+        """Return a complete LaTeX document (amsmath and bm only); ``detail='paper'`` is half as long."""
         return self.to("latex", detail)
 
     def to_html(self, detail: str = "full") -> str:

@@ -38,6 +38,15 @@ class Theory(StudiedTheory):
         Each order parameter's symbol, and the average or response that it stands for.
     equations : list of Equation
         The closed system: as many equations as unknowns (one more for each fixed condition).
+
+    Examples
+    --------
+    >>> from symcavity.derivations.gardner import alpha, kappa, problem
+    >>> theory = problem.cavity()
+    >>> theory.closed_form(alpha)
+    1/phi(2, kappa)
+    >>> print(theory.solve({kappa: 1}, dps=30)['alpha'])
+    0.519572229604937969487655964869
     """
 
     def solve(
@@ -89,7 +98,7 @@ class Theory(StudiedTheory):
         backend: str = "numpy",
         errors: str = "raise",
     ) -> Callable[..., Any]:
-        """Return a vectorised function of parameters.
+        """Return a vectorized function of parameters.
 
         Parameters
         ----------

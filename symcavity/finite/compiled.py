@@ -1,4 +1,4 @@
-"""The law of each kind of site as vectorised functions: residuals, slopes, emissions; nothing here is drawn yet."""
+"""The law of each kind of site as vectorized functions: residuals, slopes, emissions; nothing here is drawn yet."""
 
 from __future__ import annotations
 

@@ -110,6 +110,6 @@ def _averaged(body: Expr, f: RandomField) -> Expr:
     theirs = [q for q in body.atoms(SiteQuantity) if f.sender in q.site]
     outside, inside = body.as_independent(*theirs, as_Add=False)
     if any(inside.has(q) for q in mine):
-        raise UnsupportedLaw(f"The variance {body} does not factorise into its two ends.", "products of them")
+        raise UnsupportedLaw(f"The variance {body} does not factorize into its two ends.", "products of them")
     total = outside * f.sender.size * (Average(inside) if inside.has(f.sender.index) else inside)
     return in_units_of_n(total)

@@ -27,7 +27,7 @@ class Estimate:
     infeasible : int
         The number of instances that have no value because they have no solution.
     flat : int
-        The number of instances that have none because it differs from one minimiser to another.
+        The number of instances that have none because it differs from one minimizer to another.
     failed : int
         The number of instances that have none because no solution was found.
     sites : int
@@ -147,7 +147,7 @@ class Extrapolation:
 
     @property
     def flat(self) -> int:
-        """The number of instances, over all sizes, that have no value because it differs between minimisers."""
+        """The number of instances, over all sizes, that have no value because it differs between minimizers."""
         return sum(e.flat for e in self.raw.values())
 
     @property

@@ -203,7 +203,7 @@ class Instance:
         return scale.T if f.turned else scale
 
     def right(self, columns: int) -> dict[Kind, np.ndarray]:
-        """Return right-hand sides of the linearised equations that are zero: (sites, equations, columns) by kind."""
+        """Return right-hand sides of the linearized equations that are zero: (sites, equations, columns) by kind."""
         return {kind: np.zeros((self.size[kind], law.k, columns)) for kind, law in self.system.laws.items()}
 
     # -- evaluation ------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ class _Path:
         return moved, ds
 
     def advance(self) -> None:
-        """Predict the end of the path, then step towards its centre (Mehrotra)."""
+        """Predict the end of the path, then step towards its center (Mehrotra)."""
         slack = self.slack
         along = {s: slopes(self.instance, self.state, s) for s in slack}
         kinds = {s: local_system(self.instance, s, along[s], (q, p), grouped=False) for s, (p, q) in slack.items()}

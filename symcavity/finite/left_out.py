@@ -1,4 +1,4 @@
-"""What one fit says of others: the fields of data that were never fitted, and weights that nothing penalises."""
+"""What one fit says of others: the fields of data that were never fitted, and weights that nothing penalizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The linearised equations of an instance, solved by eliminating what is local to a site.
+"""The linearized equations of an instance, solved by eliminating what is local to a site.
 
 At every site the law is a few linear equations between its variables ``dz`` and the fields ``du`` that
 it hears.  Their solutions form a plane of as many dimensions as there are fields:
@@ -23,7 +23,7 @@ _SINGULAR, _TINY, _SUSPICIOUS, _DEPENDENT = 1e11, 1e-13, 1e-12, 1e-12
 
 @dataclass
 class LocalSystem:
-    """The linearised law of one kind of site: ``J dz + B du + G dg = r``.
+    """The linearized law of one kind of site: ``J dz + B du + G dg = r``.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Plane:
     Parameters
     ----------
     local : LocalSystem
-        The linearised law.
+        The linearized law.
     """
 
     def __init__(self, local: LocalSystem) -> None:
@@ -173,7 +173,7 @@ def _split(j: np.ndarray, null: np.ndarray, fields: int) -> tuple[np.ndarray, np
 
 @dataclass
 class Moved:
-    """The solution of the linearised equations: the variables by kind, (n, k, c), and the globals, (g, c)."""
+    """The solution of the linearized equations: the variables by kind, (n, k, c), and the globals, (g, c)."""
 
     site: dict[Kind, np.ndarray]
     shared: np.ndarray
@@ -189,7 +189,7 @@ class Moved:
 
 
 class LinearSystem:
-    """The linearised equations of all kinds of sites and the global conditions, factorised once.
+    """The linearized equations of all kinds of sites and the global conditions, factorized once.
 
     The coordinates of the kinds that are ``kept`` solve a dense system; those of the others are their fields,
     and follow.
@@ -197,7 +197,7 @@ class LinearSystem:
     Parameters
     ----------
     kinds : dict
-        The linearised law of each kind.
+        The linearized law of each kind.
     conditions : ndarray
         The derivative of the global conditions in the global variables, (g, g).
     flat : bool
@@ -380,7 +380,7 @@ def rounding(values: np.ndarray, size: int) -> tuple[int, float]:
 
 
 class Factor:
-    """A dense matrix, factorised: a function of right-hand sides.
+    """A dense matrix, factorized: a function of right-hand sides.
 
     Parameters
     ----------
@@ -405,13 +405,13 @@ class Factor:
         if not matrix.size:
             return
         if not np.all(np.isfinite(matrix)):
-            raise np.linalg.LinAlgError("The linearised equations are not finite.")
+            raise np.linalg.LinAlgError("The linearized equations are not finite.")
         self._lu, self._pivots, singular = dgetrf(matrix, overwrite_a=not flat)
         if flat and (singular or dgecon(self._lu, np.linalg.norm(matrix, 1))[0] < _SUSPICIOUS):
             self._measure(matrix)
             singular = singular and not self.null.size
         if singular:
-            raise np.linalg.LinAlgError("The linearised equations are singular.")
+            raise np.linalg.LinAlgError("The linearized equations are singular.")
 
     def _measure(self, matrix: np.ndarray) -> None:
         """Find the null space, in units in which rows and columns are of order one."""

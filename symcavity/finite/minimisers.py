@@ -1,7 +1,7 @@
-"""The set of all minimisers of an instance: its directions, and which quantities are the same everywhere in it.
+"""The set of all minimizers of an instance: its directions, and which quantities are the same everywhere in it.
 
 The directions are a null space, whose rank is decided by singular values with a bound on their rounding errors.  What a
-quantity does along them is a matter of derivatives, and of signs that hold in the whole set: no two minimisers
+quantity does along them is a matter of derivatives, and of signs that hold in the whole set: no two minimizers
 are compared, for which a number may be equal by chance.
 """
 
@@ -37,7 +37,7 @@ class Minimisers:
     another : State
         Another solution, in a direction that nothing prefers.
     dimension : int
-        Of the set of minimisers; zero where the multipliers alone are not unique.
+        Of the set of minimizers; zero where the multipliers alone are not unique.
     """
 
     another: State
@@ -47,9 +47,9 @@ class Minimisers:
     def words(self) -> str:
         """How many dimensions the set has."""
         if not self.dimension:
-            return "its minimiser is unique, but its multipliers are not"
+            return "its minimizer is unique, but its multipliers are not"
         plural = "s" if self.dimension > 1 else ""
-        return f"its minimum is not unique, the minimisers make up a set of {self.dimension} dimension{plural}"
+        return f"its minimum is not unique, the minimizers make up a set of {self.dimension} dimension{plural}"
 
 
 def minimisers(instance: Instance, state: State, another: State | None, *, sharp: bool) -> Minimisers | None:
@@ -160,7 +160,7 @@ def _null_space(matrix: np.ndarray, small: float) -> tuple[np.ndarray, float]:
 
 
 class Sameness:
-    """Tells which quantities are the same for all minimisers of an instance.
+    """Tells which quantities are the same for all minimizers of an instance.
 
     Parameters
     ----------

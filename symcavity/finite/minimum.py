@@ -58,7 +58,7 @@ class Solved:
     idle : tuple of bool
         Which of the conditions on all sites hold without their multiplier.
     leading : float or None
-        Of a system that is not declared convex: the largest real part of the eigenvalues of its linearised iteration;
+        Of a system that is not declared convex: the largest real part of the eigenvalues of its linearized iteration;
         above one its fixed point repels.  None where this is not known.
     """
 

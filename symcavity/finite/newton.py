@@ -108,7 +108,7 @@ def _slopes(instance: Instance, state: State, kind: Kind) -> Slopes:
 def local_system(
     instance: Instance, kind: Kind, at: Slopes, weights: tuple[np.ndarray, np.ndarray], *, grouped: bool
 ) -> LocalSystem:
-    """Return the linearised law, with each pair's row as ``weight_p dp + weight_q dq``."""
+    """Return the linearized law, with each pair's row as ``weight_p dp + weight_q dq``."""
     system, law, (wp, wq) = instance.system, instance.system.laws[kind], weights
     rows = wp[:, :, None] * at.p_slopes + wq[:, :, None] * at.q_slopes
     shared = wp[:, :, None] * at.p_shared + wq[:, :, None] * at.q_shared
@@ -135,7 +135,7 @@ def _active_weights(active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def linearise(instance: Instance, state: State) -> LinearSystem:
-    """Return the linearised equations at a solved state, each pair on its own branch, singular or not.
+    """Return the linearized equations at a solved state, each pair on its own branch, singular or not.
 
     Those of an affine law depend on branches, and on conditions that idle, alone: the last ones are kept.
     """
@@ -150,7 +150,7 @@ def linearise(instance: Instance, state: State) -> LinearSystem:
 
 
 def relaxed(instance: Instance, state: State) -> LinearSystem:
-    """Return the linearised equations with both members of every pair free to give way alike."""
+    """Return the linearized equations with both members of every pair free to give way alike."""
     even = {s: np.ones_like(on, dtype=float) for s, on in state.active.items()}
     return _linear(instance, state, {s: (one, one) for s, one in even.items()}, grouped=False)
 
@@ -165,7 +165,7 @@ def _linear(
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the linearised equations say about the place where a solution was found.
+    """What the linearized equations say about the place where a solution was found.
 
     Attributes
     ----------

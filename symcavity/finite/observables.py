@@ -41,7 +41,7 @@ class _Columns:
     values : dict
         The values of the symbols at all sites.
     moves : dict
-        How those move among minimisers that do.
+        How those move among minimizers that do.
     moving : dict
         Which state or field of the law a symbol is; None for others that depend on states.
     written : dict
@@ -85,7 +85,7 @@ class Reader:
 
     @cached_property
     def sameness(self) -> Sameness | None:
-        """What is the same for all minimisers; None where there is one."""
+        """What is the same for all minimizers; None where there is one."""
         if self.solved.flat is None:
             return None
         return Sameness(self.own, self.units.inward(self.solved.flat.another), self.units, sharp=self.solved.sharp)
@@ -96,7 +96,7 @@ class Reader:
         Raises
         ------
         FlatMinimum
-            If the minimum is not unique, and the value differs from one minimiser to another.
+            If the minimum is not unique, and the value differs from one minimizer to another.
         """
         totals: dict[Dummy, Expr] = {}
         expr, numbers = self._marked(self._read(observable), totals), self._numbers()
@@ -152,7 +152,7 @@ class Reader:
     def _check(
         self, observable: Any, expr: Expr, totals: Mapping[Dummy, Expr], numbers: Mapping[Symbol, float]
     ) -> None:
-        """Refuse what differs among minimisers: its slopes are looked at at one of them that nothing prefers."""
+        """Refuse what differs among minimizers: its slopes are looked at at one of them that nothing prefers."""
         same = self.sameness
         assert same is not None  # noqa: S101 - the caller has looked
         there = self._other._numbers()  # noqa: SLF001 - the same class
@@ -177,7 +177,7 @@ class Reader:
         return {g: m for g, m in moved.items() if np.any(m)}
 
     def _total(self, total: Expr, same: Sameness) -> tuple[float, np.ndarray | None]:
-        """The value of an average or a sum, and how it moves among minimisers; None where that is not settled."""
+        """The value of an average or a sum, and how it moves among minimizers; None where that is not settled."""
         numbers = self._numbers()
         value = float(self._site_mean(total, numbers))
         if isinstance(total, Sum):
@@ -194,7 +194,7 @@ class Reader:
         return value, total_moved if isinstance(total, Sum) else total_moved / n
 
     def _inner(self, body: Expr, numbers: dict[Symbol, float], same: Sameness) -> Expr:
-        """An expression of a site with its averages in numbers, which have to be the same for all minimisers."""
+        """An expression of a site with its averages in numbers, which have to be the same for all minimizers."""
         for a in sorted(body.atoms(Average), key=str):
             _, along = self._total(a, same)
             if along is None or np.any(along):
@@ -218,7 +218,7 @@ class Reader:
             f"The instance with seed {self.instance.seed} has no value of {observable}: {flat.words}, and the value "
             "differs from one to another.",
             flat.dimension,
-            "a penalty; another load; observables that are the same for all minimisers, such as the minimum",
+            "a penalty; another load; observables that are the same for all minimizers, such as the minimum",
         )
 
     def _sites(self, body: Expr, kind: Kind) -> tuple[Expr, Instance | FreshSites]:
@@ -240,7 +240,7 @@ class Reader:
         return self._values(written, self._kind(written, kind), numbers)
 
     def differs(self, variable: Any) -> bool:
-        """Whether a variable, by its name or itself, differs from one minimiser to another."""
+        """Whether a variable, by its name or itself, differs from one minimizer to another."""
         same = self.sameness
         if same is None:
             return False

@@ -85,7 +85,7 @@ def plot_sweep(
 ) -> Any:
     """Plot one column of a sweep against another: theory as a line, simulation as points with error bars.
 
-    Where further parameters vary, each of their values has a curve of its own, in its own colour.  A line is
+    Where further parameters vary, each of their values has a curve of its own, in its own color.  A line is
     broken where the theory has no solution; such points are marked on the horizontal axis.
 
     Parameters
@@ -120,7 +120,7 @@ def plot_sweep(
         if any(v is not None for _, v in theory):
             data = np.array([(u, np.nan if v is None else v) for u, v in theory])
             ax.plot(*data.T, color=line, lw=1.8, label=named or "theory", zorder=1, solid_joinstyle="round")
-            named = named and "_"  # the colour is named once
+            named = named and "_"  # the color is named once
         for n in sizes:
             found = _means([r for r in own if _size(r) == n], x, y)
             if not len(found):
@@ -129,7 +129,7 @@ def plot_sweep(
             mark = {"fmt": "osD^v"[sizes.index(n) % 5], "ms": 4.5, "mfc": "white", "color": points, "label": told}
             beside = found[:, 2] if np.any(found[:, 2] > 0) else None
             ax.errorbar(*found[:, :2].T, found[:, 3], beside, elinewidth=1, capsize=2, zorder=2, **mark)
-    if len(curves) > 1:  # what lines and points are, once for all colours
+    if len(curves) > 1:  # what lines and points are, once for all colors
         if any(not _size(r) for r in rows) and sizes:
             ax.plot([], [], color=GREY, lw=1.8, label="theory")
         for k, n in enumerate(sizes):
@@ -339,7 +339,7 @@ def rows_of_two(rows: int) -> Any:
 
 @_drawn()
 def plot_fields(without: np.ndarray, within: np.ndarray, kind: Any, *, ax: Any = None) -> Any:
-    """Plot the normalised field of a new site, in the system without it and with it, against the Gaussian.
+    """Plot the normalized field of a new site, in the system without it and with it, against the Gaussian.
 
     Parameters
     ----------

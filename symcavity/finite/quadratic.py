@@ -45,7 +45,7 @@ class Map:
 
 @dataclass(frozen=True)
 class Assembled:
-    """A quadratic program: minimise ``z'Hz/2 + slope'z`` with ``matrix @ z + offset >= 0``, or ``= 0``.
+    """A quadratic program: minimize ``z'Hz/2 + slope'z`` with ``matrix @ z + offset >= 0``, or ``= 0``.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Assembled:
 
 
 def shared_variables(system: System) -> list[Global]:
-    """The globals that a problem is minimised over: multipliers of conditions on all sites are none."""
+    """The globals that a problem is minimized over: multipliers of conditions on all sites are none."""
     multipliers = {nu for nu, _ in system.record.conditions}
     return [g for g in system.globals if g not in multipliers]
 

@@ -30,6 +30,7 @@ from symcavity.finite.sample import Sample, arrays_of
 from symcavity.finite.tables import to_pandas
 from symcavity.method.kkt import optimality
 from symcavity.method.objective import objective_of
+from symcavity.model.content import without
 from symcavity.model.kinds import DATUM, FEATURE, SiteIndex
 from symcavity.model.problem import Problem
 from symcavity.model.quantities import Family
@@ -124,6 +125,7 @@ def _lost(setup: Setup, task: tuple[int, int], why: str) -> Sample:
     return Sample(seed, setup.values.sizes(features), Solved(None, None, "none", failure=failure), {})
 
 
+@without("nothing", "reader")
 class Simulation:
     """The instances of one declaration at one size.
 
@@ -199,7 +201,7 @@ class Simulation:
 
     @property
     def flat(self) -> dict[int, int]:
-        """By seed, the dimension of the set of minimisers where the minimum is not unique."""
+        """By seed, the dimension of the set of minimizers where the minimum is not unique."""
         return {s.seed: s.flat for s in self.samples if s.flat}
 
     @property
@@ -236,7 +238,7 @@ class Simulation:
         Raises
         ------
         FlatMinimum
-            If it differs from one minimiser to another.
+            If it differs from one minimizer to another.
         """
         self._some()
         for k, s in enumerate(self.feasible):
@@ -277,7 +279,7 @@ class Simulation:
                 try:
                     samples[sample.seed] = self.reader(k)(key)
                     unit = self.reader(k).unit(key) if len(samples) == 1 else unit
-                except (FlatMinimum, NotConverged) as error:  # one of many minimisers, or a degenerate one
+                except (FlatMinimum, NotConverged) as error:  # one of many minimizers, or a degenerate one
                     flat = error
                 if len(self.feasible) * self._couplings > _HELD:  # do not hold those of many large instances
                     self._readers.clear()
@@ -462,7 +464,7 @@ class Simulations:
 
     @property
     def flat(self) -> dict[tuple[int, int], int]:
-        """By size and seed, the dimension of the set of minimisers where the minimum is not unique."""
+        """By size and seed, the dimension of the set of minimizers where the minimum is not unique."""
         return {(n, seed): size for n, sim in self.by_size.items() for seed, size in sim.flat.items()}
 
     @property

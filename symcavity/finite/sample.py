@@ -64,7 +64,7 @@ class Sample:
 
     @property
     def flat(self) -> int:
-        """The dimension of the set of minimisers; zero where the minimum is unique."""
+        """The dimension of the set of minimizers; zero where the minimum is unique."""
         return 0 if self.solved.flat is None else self.solved.flat.dimension
 
     @property

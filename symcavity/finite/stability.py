@@ -1,4 +1,4 @@
-"""Whether a fixed point of an instance attracts: the linearised iteration of its fields.
+"""Whether a fixed point of an instance attracts: the linearized iteration of its fields.
 
 A system that is not the optimality conditions of a convex problem may have several fixed points.  Which one an instance
 is found at depends on where it was started; whether a small deviation dies out there, when every field and every
@@ -18,7 +18,7 @@ _SMALL, _NEAR, _KEPT, _ROUNDS = 80, 1e-3, 40, 400
 
 
 def leading_eigenvalue(instance: Instance, state: State) -> float | None:
-    """Return the largest real part of the eigenvalues of the linearised iteration; above one the fixed point repels.
+    """Return the largest real part of the eigenvalues of the linearized iteration; above one the fixed point repels.
 
     Parameters
     ----------

@@ -231,7 +231,7 @@ def simulate_point(job: _SimulationJob, task: tuple[dict[Any, Any], int, int]) -
             for o in job.observables:
                 try:
                     row[label(o)] = reader(o)
-                except SymcavityError as error:  # the others are kept: what is the same for all minimisers
+                except SymcavityError as error:  # the others are kept: what is the same for all minimizers
                     row["error"] = _described(error)
     except Exception as error:  # noqa: BLE001 - a point that fails must not stop the others
         row["error"] = _described(error)

@@ -246,7 +246,7 @@ def _initial(entries: Sequence[Any], states: Sequence[Any]) -> dict[Any, Expr]:
         equation = as_equation(entry, "an entry of initial")
         if equation.lhs not in states or equation.lhs in out:
             raise DeclarationError(
-                f"The initial value {equation} is that of no state that the problem is minimised over"
+                f"The initial value {equation} is that of no state that the problem is minimized over"
                 + (", or the second one." if equation.lhs in out else "."),
                 ", ".join(map(str, states)),
                 f'initial=[Eq({states[0]}, a[i])], with a = Quenched("a", i)',

@@ -30,7 +30,7 @@ from symcavity.sites.site import Site
 def single_site_minima(theory: Theory) -> dict[Kind, Expr]:
     """The part of the minimum that one site of each kind adds, in its states and fields.
 
-    A site minimises its own cost, with its self-couplings as curvature, against its cavity fields: with a message ``m``
+    A site minimizes its own cost, with its self-couplings as curvature, against its cavity fields: with a message ``m``
     for each field ``h = eta + F*m`` that its cost hears, and an emission ``e`` into each field whose messages come back
     as the force ``v = zeta + F'*e``, the minimum is ``cost + m*F*m/2 - e*(zeta + F'*e/2)``.
 
@@ -71,7 +71,7 @@ def check_minimum(theory: Theory) -> None:
     """Refuse a theory whose minimum is not a sum over sites and couplings; raises UnsupportedLaw."""
     record, supported = theory.system.record, "convex problems that hear scalar fields of their states"
     if record is None:
-        raise UnsupportedLaw("A system of equations minimises nothing, so that no minimum varies.", supported)
+        raise UnsupportedLaw("A system of equations minimizes nothing, so that no minimum varies.", supported)
     if theory.is_naive:
         raise UnsupportedLaw("The naive analysis drops a feedback and has no minimum.", supported, "problem.cavity()")
     found = [f"the label {label}, drawn on a field" for label in record.labels]

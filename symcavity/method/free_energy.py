@@ -95,7 +95,7 @@ def shared_over_n(system: System) -> Expr:
 
 
 def links_of(site: Site, weight: Any) -> list[tuple[Expr, Expr, int]]:
-    """What a site with states and its neighbours gain of each other: a share, a factor, and of what it is.
+    """What a site with states and its neighbors gain of each other: a share, a factor, and of what it is.
 
     Two stands for the square of what the site sends, one for what it sends, zero for its response.
     """

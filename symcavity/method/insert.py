@@ -1,4 +1,4 @@
-"""Insert: a new site shifts the fields of its neighbours (verb one of the method)."""
+"""Insert: a new site shifts the fields of its neighbors (verb one of the method)."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Lagrangian:
 
     @property
     def states(self) -> set[Any]:
-        """The families of variables over which the problem is minimised."""
+        """The families of variables over which the problem is minimized."""
         exprs = [*self.problem.objective.values(), *(c.expr for c in self.problem.constraints)]
         exprs += [f.emission for f in self.fields]
         return {q.family for expr in exprs for q in site_quantities(expr, Variable)}

@@ -1,7 +1,7 @@
 """The minimum of a convex problem per feature as a function of the order parameters, stationary where these are closed.
 
-A site of each kind minimises its own cost at its cavity fields, with its self-couplings as curvature; ``M_k`` is that
-minimum.  What goes from a site to its neighbours and comes back stands in the minima of both, so that the function
+A site of each kind minimizes its own cost at its cavity fields, with its self-couplings as curvature; ``M_k`` is that
+minimum.  What goes from a site to its neighbors and comes back stands in the minima of both, so that the function
 
     E = sum over kinds of N_k/N <M_k> + sum over pairs of fields of
         [(overlap of messages)(response of emissions) + (overlap of emissions)(response of messages)]/2
@@ -127,7 +127,7 @@ def minimum(theory: Theory) -> Minimum:
 def _refuse(theory: Theory) -> None:
     system = theory.system
     if system.record is None:
-        raise _unsupported("a system of equations, which minimises nothing")
+        raise _unsupported("a system of equations, which minimizes nothing")
     if theory.is_naive or system.time is not None:
         raise _unsupported("the naive analysis" if theory.is_naive else "states that move")
     for f in system.record.fields:

@@ -30,7 +30,7 @@ def objective_of(system: System) -> Expr:
     Raises
     ------
     UnsupportedLaw
-        For a system of equations, which minimises nothing.
+        For a system of equations, which minimizes nothing.
     """
     if system.record is None:
         raise UnsupportedLaw("A system of equations has no objective.", "a ConvexProblem")

@@ -140,7 +140,7 @@ def saddle_of(theory: Theory) -> Saddle | None:
     """Return the coordinates of a convex problem as a saddle; None where its fields are not of that form.
 
     That is so where one site hears several trained fields through the same couplings (matrices), through couplings that
-    are correlated, or through couplings whose variance does not factorise into parts of both sites.
+    are correlated, or through couplings whose variance does not factorize into parts of both sites.
     """
     system = theory.system
     if not system.convex or system.record is None or theory.is_naive or theory.decided:

@@ -256,7 +256,7 @@ class Theory:
         Raises
         ------
         UnsupportedLaw
-            For a system of equations, which minimises nothing.
+            For a system of equations, which minimizes nothing.
         """
         return objective_of(self.system)
 

@@ -261,6 +261,13 @@ def average(body: Any) -> Expr:
     body : Expr, Boolean or Family
         An expression in the variables of one site, e.g. ``w[i]**2``; a condition such as
         ``lam[mu] > 0`` stands for its indicator, so its average is a probability.
+
+    Examples
+    --------
+    >>> from symcavity import alpha, average, i
+    >>> from symcavity.derivations.soft_margin import C, problem, w
+    >>> round(float(problem.cavity().solve({alpha: 2, C: 1})[average(w[i]**2)]), 6)
+    0.555204
     """
     return Average(body)
 
@@ -302,6 +309,13 @@ def expect(body: Any) -> Expr:
     ----------
     body : Expr or Family
         An expression in the variables of one site.
+
+    Examples
+    --------
+    >>> from symcavity import average, expect, i
+    >>> from symcavity.derivations.spin_glass import problem, s, values
+    >>> round(float(problem.cavity().solve(values)[average(expect(s[i])**2)]), 6)
+    0.203403
     """
     return Expect(body.at_site() if isinstance(body, Family) else body)
 
@@ -311,6 +325,13 @@ def norm(*parts: Any) -> Expr:
 
     In the objective of a convex problem it may be multiplied by what is not negative. In a constraint a
     number bounds it; where other states do, the same is said by a :class:`SupportFunction` of a ball.
+
+    Examples
+    --------
+    >>> from symcavity import Feature, i, norm
+    >>> v, w = Feature('v'), Feature('w')
+    >>> norm(v[i], w[i])
+    sqrt(v[i]**2 + w[i]**2)
     """
     return sqrt(Add(*(as_sympy(part) ** 2 for part in parts)))
 
@@ -322,6 +343,13 @@ def response(state: Any, field: Any = None, time: Any = None) -> Expr:
     site, for use inside :func:`average`.  The source is added to the right-hand side of the equation
     that carries the random field (paper, equations 28 and 29); with several of them, ``field`` says which.
     Of a state that moves, ``response(x[i, t], s)`` is the response at the time t to a source at the time s.
+
+    Examples
+    --------
+    >>> from symcavity import alpha, response
+    >>> from symcavity.derivations.soft_margin import C, problem, w
+    >>> round(float(problem.cavity().solve({alpha: 2, C: 1})[response(w)]), 6)
+    0.593864
     """
     single = SiteResponse(state, field, time)
     return Average(single) if isinstance(state, Family) else single

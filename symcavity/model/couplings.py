@@ -22,7 +22,7 @@ def _separated(expr: Expr, where: str) -> Expr:
         for factor in Mul.make_args(term):
             if len({k for q in site_quantities(factor) for k in q.site}) > 1:
                 raise DeclarationError(
-                    f"{where} is {expr}: {factor} does not factorise into what belongs to either site.",
+                    f"{where} is {expr}: {factor} does not factorize into what belongs to either site.",
                     "sums of products, (l[i] + s[mu])/N or l[i]*s[mu]/N",
                     "an expansion in a few such products",
                 )
@@ -64,6 +64,13 @@ class Coupling(Family):
     Notes
     -----
     Only the first two moments enter at large N (central limit theorem; paper, equations 11 and 12).
+
+    Examples
+    --------
+    >>> from symcavity import Coupling, N, Quenched, i, mu
+    >>> l = Quenched('l', i)
+    >>> Coupling('x', variance=l[i]/N)[mu, i]
+    x[mu, i]
     """
 
     _word = "coupling"

@@ -28,7 +28,16 @@ EXAMPLE = 'named={Symbol("E"): average(eps[mu]**2)}'
 
 
 class Equation(Equality):
-    """An equation of SymPy's that never collapses to True or False, whatever its sides are."""
+    """An equation of SymPy's that never collapses to True or False, whatever its sides are.
+
+    Examples
+    --------
+    >>> from symcavity.derivations import interpolation
+    >>> theory = interpolation.problem.cavity()
+    >>> equation = theory.equations[0]
+    >>> equation.lhs in theory.unknowns, bool(equation.free_symbols)
+    (True, True)
+    """
 
     def __new__(cls, lhs: Any, rhs: Any, **_options: Any) -> Equation:
         """Return the equation of two sides, as they are."""

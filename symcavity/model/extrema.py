@@ -1,4 +1,4 @@
-"""Minima and where they are taken, as expressions that say what is minimised over what."""
+"""Minima and where they are taken, as expressions that say what is minimized over what."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Extremum(Node):
     Parameters
     ----------
     body : Expr
-        What is minimised; vectors are written by their components.
+        What is minimized; vectors are written by their components.
     point : Symbol
         The vector.
     domain : Symbol, Relational or True
         A set that holds the vector, or a condition on it, or nothing.
     at : Expr or None
-        Which component of the minimiser; None for the least value itself.
+        Which component of the minimizer; None for the least value itself.
     """
 
     def __new__(cls, body: Any, point: Symbol, domain: Any = True, at: Any = None) -> Expr:
@@ -34,7 +34,7 @@ class Extremum(Node):
 
     @property
     def body(self) -> Expr:
-        """What is minimised."""
+        """What is minimized."""
         return self.args[0]
 
     @property
@@ -44,7 +44,7 @@ class Extremum(Node):
 
     @property
     def at(self) -> Expr | None:
-        """Which component of the minimiser is meant; None for the value."""
+        """Which component of the minimizer is meant; None for the value."""
         return self.args[3] if len(self.args) > 3 else None
 
     @property

@@ -155,7 +155,7 @@ class FieldBook:  # noqa: PLW1641 - it grows while a declaration is read
 
 
 NO_ORDER = (
-    "sites have no order, and no neighbours: short chains may be components of one site, as in "
+    "sites have no order, and no neighbors: short chains may be components of one site, as in "
     'Feature("w", components=(k, 1, 3)); parts of a sum are factors that are zero or one, Quenched("c", i)'
 )
 

@@ -29,6 +29,16 @@ class Kernel(DataAtom):
         ``phi[mu, i]``: the value of eigenfunction i at example mu.
     values : Quenched
         ``rho[i]``: the eigenvalues, which are positive.
+
+    Examples
+    --------
+    >>> from sympy import Symbol
+    >>> from symcavity import Coupling, Kernel, Quenched, i, mu
+    >>> nu = Symbol('nu', integer=True)
+    >>> phi, rho = Coupling('phi', variance=1), Quenched('rho', i)
+    >>> K = Kernel('K', phi, rho)
+    >>> K[mu, nu]
+    K[mu, nu]
     """
 
     __slots__ = ()

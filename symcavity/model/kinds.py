@@ -192,6 +192,13 @@ def Sites(index: str, size: str, name: str = "") -> tuple[SiteIndex, SiteCount]:
     ------
     DeclarationError
         If a name is no identifier, or belongs to the features or the data.
+
+    Examples
+    --------
+    >>> from symcavity import Coupling, Sites, i
+    >>> a, K = Sites('a', 'K', 'hidden unit')
+    >>> Coupling('F', between=(a, i))[a, i]
+    F[a, i]
     """
     for word in (index, size):
         if not isinstance(word, str) or not word.isidentifier():

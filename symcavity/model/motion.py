@@ -103,7 +103,7 @@ def read_motion(
     for law in laws.values():
         if law.pairs:
             raise DeclarationError(
-                f"The condition {law.pairs[0]} stands beside states that move.",
+                f"A system whose states move in time has the condition {law.pairs[0]}.",
                 "equations that give each state by earlier ones; a projection is written out, Max(0, ...)",
             )
     for equation in [*(e for law in laws.values() for e in law.equations), *shared]:

@@ -32,6 +32,13 @@ class Noise(Family):
     ------
     DeclarationError
         If the time is missing, or the variance is negative or differs from site to site.
+
+    Examples
+    --------
+    >>> from symcavity import Noise, Time, i
+    >>> t = Time('t')
+    >>> Noise('xi', i, over=t, variance=2)[i, t]
+    xi[i, t]
     """
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""A problem of minimisation, declared as a paper writes it: an objective, constraints, fixed averages."""
+"""A problem of minimization, declared as a paper writes it: an objective, constraints, fixed averages."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from symcavity.model.rewritings import REWRITINGS
 
 
 @without(
-    "book", "conditions", "constraints", "given", "global_objective", "is_mean", "known", "labels",
-    "objective", "ranges", "rewritten", "with_means",
+    "asks_convexity", "book", "conditions", "constraints", "given", "global_objective", "is_mean", "known", "labels",
+    "objective", "ranges", "rewritten", "typed", "with_means",
 )  # fmt: skip
 class Problem(ByContent):
     """A problem, read and validated: what :class:`symcavity.ConvexProblem` and :class:`symcavity.Problem` hold.
@@ -116,7 +116,7 @@ class Problem(ByContent):
 
     @property
     def given(self) -> dict[Global, Any]:
-        """The averages of quenched parameters, each with its condition: nothing is minimised over them."""
+        """The averages of quenched parameters, each with its condition: nothing is minimized over them."""
         return {g: c for c in self.known for g in c.atoms(Global)}
 
     @property
@@ -137,7 +137,7 @@ class Problem(ByContent):
 
     @property
     def is_mean(self) -> bool:
-        """Whether what is minimised is the declared objective times a power of the number of sites."""
+        """Whether what is minimized is the declared objective times a power of the number of sites."""
         return self.rewritten["proportion"].is_mean
 
     @property
@@ -149,7 +149,7 @@ class Problem(ByContent):
 
     def __str__(self) -> str:
         minimize, subject_to = self.typed
-        lines = [f"minimise    {plain(minimize)}"]
+        lines = [f"minimize    {plain(minimize)}"]
         lines += [f"subject to  {plain(c)}" for c in subject_to]
         lines += [f"where       {r}" for r in self.ranges]
         lines += [f"fixed       {e}" for e in self.fixed]

@@ -34,8 +34,8 @@ def check_problem(problem: Any) -> None:
     ]
     if stray:
         raise DeclarationError(
-            f"The field {stray[0]} stands in an optimisation problem.",
-            "states (Feature, Datum), which are minimised over",
+            f"The field {stray[0]} stands in an optimization problem.",
+            "states (Feature, Datum), which are minimized over",
             "write the field out, or declare the system by its equations with BipartiteSystem",
         )
     nothing = not any(problem.objective.values()) and problem.global_objective == 0
@@ -161,7 +161,7 @@ def _check_coupled(problem: Any) -> None:
     loose = sorted(set().union(*groups) - reached, key=str)
     if loose and heard:
         raise DeclarationError(
-            f"{loose[0]} interacts with no random field: its minimisation is a problem of its own.",
+            f"{loose[0]} interacts with no random field: its minimization is a problem of its own.",
             "variables that a coupling sum, a constraint or a penalty ties to the rest",
             "leave it out, or tie it in, as in Sum(x[mu, i]*w[i], (i, 1, N)) >= 1 - xi[mu]",
         )

@@ -127,6 +127,13 @@ class Variable(Family):
         The states of a discrete variable, two or more: ``Feature("s", values=(-1, 1))``.
     over : Time, optional
         The time over which it moves: ``x = Variable("x", i, over=t)``, and then ``x[i, t]``.
+
+    Examples
+    --------
+    >>> from symcavity import Sites, Variable
+    >>> a, K = Sites('a', 'K')
+    >>> Variable('v', a)[a]
+    v[a]
     """
 
     __slots__ = ()
@@ -162,6 +169,12 @@ def Feature(name: Any, components: Any = None, *, values: Any = None) -> Variabl
         Range ``(a, 1, D + 1)`` of an inner component index.
     values : sequence of numbers, optional
         The states of a discrete variable, two or more: ``Feature("s", values=(-1, 1))``.
+
+    Examples
+    --------
+    >>> from symcavity import Feature, i
+    >>> Feature('w')[i]
+    w[i]
     """
     return Variable(name, i, components, values=values)
 
@@ -175,6 +188,12 @@ def Datum(name: Any, components: Any = None) -> Variable:
         Its name; Greek names print as letters.
     components : tuple, optional
         Range ``(a, 1, D + 1)`` of an inner component index.
+
+    Examples
+    --------
+    >>> from symcavity import Datum, mu
+    >>> Datum('xi')[mu]
+    xi[mu]
     """
     return Variable(name, mu, components)
 
@@ -248,6 +267,14 @@ class Field(Family):
         ``mu`` (the default) for a field of the data, ``i`` for a field of the features.
     over : Time, optional
         The time over which it moves.
+
+    Examples
+    --------
+    >>> from sympy import Eq, Sum
+    >>> from symcavity import Coupling, Field, Feature, N, i, mu
+    >>> x, w, h = Coupling('x'), Feature('w'), Field('h', mu)
+    >>> Eq(h[mu], Sum(x[mu, i]*w[i], (i, 1, N)))
+    Eq(h[mu], Sum(w[i]*x[mu, i], (i, 1, N)))
     """
 
     _word = "field"
@@ -294,6 +321,13 @@ class Quenched(Family):
     ------
     DeclarationError
         If the weights are negative or do not sum to one, or if a float stands in the law.
+
+    Examples
+    --------
+    >>> from symcavity import Quenched, mu
+    >>> y = Quenched('y', mu, law={1: '3/4', -1: '1/4'})
+    >>> y[mu]
+    y[mu]
     """
 
     _word = "quenched parameter"
@@ -455,16 +489,22 @@ class SharedState(Family):
 
 
 class Global(Symbol):
-    """A variable shared by all sites, such as a bias; the problem is minimised over it too.
+    """A variable shared by all sites, such as a bias; the problem is minimized over it too.
 
     Parameters
     ----------
     name : str
     positive : bool, optional
-        Minimise over its values from zero on, only; ``nonnegative=True`` means the same.
+        Minimize over its values from zero on, only; ``nonnegative=True`` means the same.
     over : Time, optional
         The time over which it moves: ``b = Global("b", over=t)``, and then ``b[t]``, with an equation of its own,
         ``Eq(b[t + 1], b[t] - eta*Sum(lam[mu, t], (mu, 1, P))/N)``.
+
+    Examples
+    --------
+    >>> from symcavity import Global
+    >>> Global('b', positive=True)
+    b
     """
 
     def __new__(cls, name: str, *, over: Time | None = None, **assumptions: Any) -> Any:
@@ -587,7 +627,15 @@ class SiteQuantity(FewValued, Expr):
 
 
 class Complementary(Basic):
-    """The condition ``0 <= p`` ⊥ ``q >= 0``: both non-negative, and one of them zero, at every site."""
+    """The condition ``0 <= p`` ⊥ ``q >= 0``: both non-negative, and one of them zero, at every site.
+
+    Examples
+    --------
+    >>> from symcavity import Complementary, Feature, i
+    >>> n = Feature('n')
+    >>> Complementary(n[i], n[i] - 1)
+    0 <= n[i] ⊥ n[i] - 1 >= 0
+    """
 
     def __new__(cls, p: Any, q: Any) -> Complementary:
         """Return the expression, read and checked."""

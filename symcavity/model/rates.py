@@ -70,7 +70,7 @@ def check_no_steps(equation: Equation, time: Symbol) -> None:
     for q in site_quantities(equation.difference):
         if q.time is not None and q.time != time:
             raise DeclarationError(
-                f"{q} stands beside rates, in the equation {equation}.",
+                f"{q} is the state of a step, and other states have rates, in the equation {equation}.",
                 f"states at the time {time}, in continuous time",
                 "steps alone, Eq(x[i, t + 1], ...), or rates alone, Eq(Derivative(x[i, t], t), ...)",
             )

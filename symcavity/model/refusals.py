@@ -140,7 +140,7 @@ def check_slots(body: Expr, where: str, *known: Symbol) -> None:
             same = index.is_Symbol and index.name == own.name
             if index.has(own) and not index.is_Symbol:
                 raise DeclarationError(
-                    f"The index {index} of {quantity} in {where} is that of a neighbour: sites have no order.",
+                    f"The index {index} of {quantity} in {where} is that of a neighbor: sites have no order.",
                     f"{own} for a {slot}, or the index of an enclosing Sum; couplings are random ones",
                     f"penalties of one site, {quantity.xreplace({index: own})}; or short chains of components, as in "
                     f'Variable("v", {own}, components=(k, 1, 3))',

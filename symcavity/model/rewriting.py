@@ -46,7 +46,7 @@ class Declaration:
     Attributes
     ----------
     objective : Expr or None
-        What a convex problem minimises; None for a system of equations.
+        What a convex problem minimizes; None for a system of equations.
     entries : tuple
         The constraints of a problem; the equations of a system, and its complementary pairs.
     brought : tuple

@@ -33,6 +33,13 @@ class SupportFunction(DataAtom):
         The set S; without it, the set is given at evaluation: ``theory.solve({g: Ball(5, 1), ...})``.
     samples, seed : int, optional
         Size and seed of quasi-random averages, for shapes that have no integrals.
+
+    Examples
+    --------
+    >>> from symcavity import Ball, alpha
+    >>> from symcavity.derivations.manifold import g, kappa, problem
+    >>> round(float(problem.cavity().solve({kappa: '1/2', g: Ball(2, 1)})[alpha]), 6)
+    0.426334
     """
 
     __slots__ = ()

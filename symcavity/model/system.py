@@ -52,7 +52,7 @@ from symcavity.model.support import Anchor, Support, SupportFunction
 @without(
     "assuming_positive", "conditions", "declared", "drawn_anew", "fields", "fields_in", "flowing",
     "global_conditions", "initial", "is_bipartite", "laws", "motion", "origin", "own", "partners", "ranges",
-    "record", "rewritten", "sent_by", "shared", "shared_pairs", "stated", "collective",
+    "record", "rewritten", "sent_by", "shared", "shared_pairs", "stated", "typed", "collective",
 )  # fmt: skip
 class System(ByContent):
     """A system of kinds of sites, read and validated: what :class:`symcavity.BipartiteSystem` holds."""
@@ -177,12 +177,12 @@ class System(ByContent):
             return None
         if self.globals:
             raise UnsupportedLaw(
-                f"The global variable {self.globals[0]} stands beside states that move.",
+                f"The states of this system move in time, and its global variable {self.globals[0]} does not.",
                 "sums over couplings, of systems in time",
             )
         if self.fixed or self.conditions:
             raise DeclarationError(
-                f"The condition {[*self.fixed, *self.conditions][0]} stands beside states that move.",
+                f"A system whose states move in time has the condition {[*self.fixed, *self.conditions][0]}.",
                 "equations of motion, and initial values",
             )
         return read_motion(self.laws, self.initial, self.time, self.shared)

@@ -21,6 +21,13 @@ class Time(Symbol):
     Notes
     -----
     In steps it is the number of the step, and equations such as ``Eq(x[i, t + 1], ...)`` hold for t = 0, 1, 2, ...
+
+    Examples
+    --------
+    >>> from symcavity import Time, Variable, i
+    >>> t = Time('t')
+    >>> Variable('x', i, over=t)[i, t + 1]
+    x[i, t + 1]
     """
 
     __slots__ = ()

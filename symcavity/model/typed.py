@@ -63,8 +63,9 @@ class _Reader:
 
     def _refuse(self, node: ast.AST, why: str = "") -> ValuesError:
         piece = ast.get_source_segment(self.text, node) if isinstance(node, ast.expr) else None
+        place = f": the name {piece!r} is unknown" if isinstance(node, ast.Name) else f" at {piece!r}" if piece else ""
         return ValuesError(
-            f"The observable {self.text!r} cannot be read" + (f" at {piece!r}" if piece else "") + f"{why}.",
+            f"The observable {self.text!r} cannot be read{place}{why}.",
             _OBSERVABLES + ", ".join(sorted(self.words)),
             _HINT,
         )

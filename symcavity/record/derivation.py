@@ -140,6 +140,8 @@ class Derivation:
         The closed equations after elimination.
     cite : str
         The work whose equation numbers the steps refer to.
+    brief : bool
+        Whether it is the part of a record that a paper prints.
     """
 
     title: str
@@ -148,6 +150,7 @@ class Derivation:
     parameters: tuple[tuple[Any, Any], ...] = ()
     results: tuple[Equation, ...] = ()
     cite: str = ""
+    brief: bool = False
 
     def __repr__(self) -> str:
         return f"<derivation of {self.title!r} ({self.method}): {len(self.steps)} steps; print(...) shows them>"

@@ -120,7 +120,7 @@ def ball_averages(D: int, R: float, c: float, k: float, cap: float = math.inf, r
     D : int
         The dimension of the ball.
     R, c : float
-        Its radius, and the distance of its centre.
+        Its radius, and the distance of its center.
     k : float
         The bound on g.
     cap : float

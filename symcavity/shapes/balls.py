@@ -26,12 +26,18 @@ class Ball(Ellipsoid):
     R : number
         Its radius, >= 0 (0 is a point).
     center : number, optional
-        Distance of the centre from the origin, > 0.
+        Distance of the center from the origin, > 0.
 
     Raises
     ------
     DeclarationError
-        For R < 0, D < 1, or a centre that is not at a positive distance.
+        For R < 0, D < 1, or a center that is not at a positive distance.
+
+    Examples
+    --------
+    >>> from symcavity import Ball, manifold_capacity
+    >>> round(manifold_capacity(Ball(2, 1), kappa=0).alpha, 6)
+    0.666667
     """
 
     def __init__(self, D: int, R: Any, *, center: Any = 1) -> None:
@@ -64,7 +70,7 @@ class Ball(Ellipsoid):
         return ball_points(self.D, float(radii[0]), c, k, cap, levels, project)
 
     def centred(self, center: float) -> Ball:
-        """Return the same ball with its centre at another distance."""
+        """Return the same ball with its center at another distance."""
         return Ball(self.D, float(self.numbers()[0][0]), center=center)
 
     def project(self, t: ArrayLike, kappa: Any = 0) -> Projection:
@@ -99,6 +105,12 @@ class Segment(Ball):
         Half its length, >= 0.
     center : number, optional
         Distance from the origin, > 0.
+
+    Examples
+    --------
+    >>> from symcavity import Ball, Segment, manifold_capacity
+    >>> manifold_capacity(Segment(2), kappa=0).alpha == manifold_capacity(Ball(1, 2), kappa=0).alpha
+    True
     """
 
     def __init__(self, R: Any = 1, *, center: Any = 1) -> None:
@@ -121,6 +133,12 @@ class TwoPoints(Ball):
     ------
     DeclarationError
         For an overlap outside (-1, 1]; at -1 the origin is in the hull.
+
+    Examples
+    --------
+    >>> from symcavity import TwoPoints, manifold_capacity
+    >>> round(manifold_capacity(TwoPoints(0), kappa=0).alpha, 6)
+    1.0
     """
 
     def __init__(self, overlap: Any) -> None:

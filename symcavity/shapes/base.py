@@ -25,7 +25,15 @@ multiplier at its bound and the set beyond the margin plane."""
 
 
 class ShapeWarning(UserWarning):
-    """A shape that was put right, or whose numbers need care; the message names the cause."""
+    """A shape that was put right, or whose numbers need care; the message names the cause.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from symcavity import ShapeWarning
+    >>> warnings.simplefilter('error', ShapeWarning)  # an error in place of the warning
+    >>> warnings.resetwarnings()
+    """
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,13 @@ class Projection:
     psi : ndarray, shape (samples,)
         Divergence of v(t) - t: (A.10) where g_S is differentiable, minus the number of absorbed directions on
         flat faces, -(D+1) at the tip; saturated, minus the divergence of the nearest point.
+
+    Examples
+    --------
+    >>> from symcavity import Ball
+    >>> found = Ball(2, 1).project([[0.0, 0.0, 0.5]], kappa=0)
+    >>> type(found).__name__
+    'Projection'
     """
 
     v: Array
@@ -214,7 +229,13 @@ class Shape(ABC):
     """A convex set S in R^(D+1) whose hull does not hold the origin.
 
     Only the convex hull matters, because classification is linear.  Vectors have their D+1 components along
-    the last axis; everything is vectorised over the axes before it.
+    the last axis; everything is vectorized over the axes before it.
+
+    Examples
+    --------
+    >>> from symcavity import Ball, Shape
+    >>> isinstance(Ball(2, 1), Shape)
+    True
     """
 
     @property

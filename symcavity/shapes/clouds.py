@@ -57,6 +57,13 @@ class PointCloud(Shape):
     -----
     ShapeWarning
         For repeated points (dropped), and for a nearly flat cloud.
+
+    Examples
+    --------
+    >>> from symcavity import PointCloud
+    >>> cloud = PointCloud([[1, 0, 1], [0, 1, 1], [-1, -1, 1]])
+    >>> float(cloud.support([1, 1, 1]))
+    -1.0
     """
 
     _frame: Frame | None = None
@@ -292,13 +299,20 @@ class Polytope(PointCloud):
     ----------
     points : ndarray
         The vertices that are left.
+
+    Examples
+    --------
+    >>> from symcavity import Polytope
+    >>> inside = Polytope([[1, 1], [-1, 1], [0, 1]])
+    >>> float(inside.support([1, 2, 3]))
+    4.0
     """
 
     def __init__(self, vertices: ArrayLike, *, center: float | None = 1) -> None:
         array = _table(vertices, "vertices", "D")
         if center is not None and array.ndim == 2 and array.size:
             if not np.isfinite(center) or center <= 0:
-                raise DeclarationError(f"The distance of the centre is {center}.", "center > 0, or None")
+                raise DeclarationError(f"The distance of the center is {center}.", "center > 0, or None")
             array = np.column_stack([array, np.full(len(array), float(center))])
         super().__init__(array)
         keep = self._extreme()

@@ -37,13 +37,20 @@ class Ellipsoid(Shape):
     radii : sequence of numbers
         The D semi-axes R_a >= 0; a zero is a flat direction.
     center : number, optional
-        Distance of the centre from the origin along the last coordinate, > 0.
+        Distance of the center from the origin along the last coordinate, > 0.
 
     Raises
     ------
     DeclarationError
-        For a negative or non-finite radius, no radii at all, or a centre that is not positive (origin in the
+        For a negative or non-finite radius, no radii at all, or a center that is not positive (origin in the
         hull).
+
+    Examples
+    --------
+    >>> from symcavity import Ball, Ellipsoid, manifold_capacity
+    >>> sets = Ellipsoid([1, 1]), Ball(2, 1)
+    >>> len({round(manifold_capacity(shape, kappa=0).alpha, 6) for shape in sets})
+    1
     """
 
     def __init__(self, radii: Iterable[Any], *, center: Any = 1) -> None:
@@ -64,7 +71,7 @@ class Ellipsoid(Shape):
                 raise DeclarationError(f"A radius is {radius}.", "radii >= 0")
         if self.center.is_zero or self.center.is_negative:
             raise DeclarationError(
-                f"The centre is at distance {self.center}, so that the origin is in the hull or behind it.",
+                f"The center is at distance {self.center}, so that the origin is in the hull or behind it.",
                 "center > 0",
             )
         self._c: float | None = None
@@ -94,7 +101,7 @@ class Ellipsoid(Shape):
         return found.union(*(radius.free_symbols for radius in self.radii))
 
     def numbers(self) -> tuple[Array, float]:
-        """Return the radii and the distance of the centre as floats.
+        """Return the radii and the distance of the center as floats.
 
         Raises
         ------
@@ -116,7 +123,7 @@ class Ellipsoid(Shape):
         return np.asarray(c * V[..., -1] - np.sqrt(np.square(R * V[..., :-1]).sum(axis=-1)))
 
     def anchor(self, V: ArrayLike) -> Array:
-        """Return the point of S closest to the plane, (-R^2 V / |R V|, center); the centre where R V = 0."""
+        """Return the point of S closest to the plane, (-R^2 V / |R V|, center); the center where R V = 0."""
         R, c = self.numbers()
         V = vectors(V, self.dimension, "V")
         scaled = R * V[..., :-1]
@@ -179,7 +186,7 @@ class Ellipsoid(Shape):
     def softened(self, t: Array, k: float, rho: float) -> tuple[Array, Array, Projection]:
         """Project with quadratic slack.
 
-        A rotation of the last coordinate and of the further one makes of the set one whose centre is farther away.
+        A rotation of the last coordinate and of the further one makes of the set one whose center is farther away.
         """
         _, c = self.numbers()
         far = float(np.hypot(c, np.sqrt(rho)))
@@ -191,7 +198,7 @@ class Ellipsoid(Shape):
         return p.lam, anchor, p
 
     def centred(self, center: float) -> Ellipsoid:
-        """Return the same set with its centre at another distance."""
+        """Return the same set with its center at another distance."""
         return Ellipsoid([float(R) for R in self.numbers()[0]], center=center)
 
     def project(self, t: ArrayLike, kappa: Any = 0) -> Projection:

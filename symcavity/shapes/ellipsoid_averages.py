@@ -1,7 +1,7 @@
 """Averages over Gaussian sources for ellipsoids: integrals with one dimension per different radius.
 
 With u on the unit sphere, the sources that touch at the anchor (-R u, c) are t = (u (r/R + lam R), (kappa +
-r)/c - lam c) for r, lam > 0.  The ray and the normal are orthogonal, so that the Gaussian factorises in r and
+r)/c - lam c) for r, lam > 0.  The ray and the normal are orthogonal, so that the Gaussian factorizes in r and
 lam; the Jacobian is r^(D-1) prod(1/R) sum_i u_i^2 (c^2 + R_i^2) prod_{j != i} (1 + (lam/r) R_j^2) / c.  What
 is left is an average over u_i^2, which is analytic: Gauss-Jacobi rules converge exponentially.  At the tip t
 = (-lam R u, kappa/c - lam c), |u| <= 1.
@@ -32,7 +32,7 @@ def ellipsoid_averages(radii: Array, c: float, k: float) -> dict[str, Any] | Non
     radii : ndarray
         The positive radii.
     c, k : float
-        Distance of the centre, and margin.
+        Distance of the center, and margin.
     """
     values, counts = np.unique(radii, return_counts=True)
     if k > c * np.hypot(1, c / values[0]) * (np.sqrt(radii.size + 1) + FARTHEST):  # no source is so long: the tip

@@ -30,6 +30,15 @@ class ExpressionShape(SmoothShape):
         If the symbols do not match, g is not homogeneous of degree one, or the origin is in the hull.
     NotConvex
         If g is not concave (which includes every expression that is no support function of this kind).
+
+    Examples
+    --------
+    >>> from sympy import sqrt, symbols
+    >>> from symcavity import ExpressionShape
+    >>> a, b, c = symbols('a b c')
+    >>> disc = ExpressionShape(c - sqrt(a**2 + b**2), [a, b, c])
+    >>> float(disc.support([3, 4, 7]))
+    2.0
     """
 
     def __init__(self, g: Any, V: Sequence[sympy.Symbol]) -> None:
@@ -152,7 +161,7 @@ class CallableShape(SmoothShape):
     Parameters
     ----------
     anchor_function : callable
-        Maps V to a point s of S that minimises V.s; called with an array (samples, D+1) if it takes one,
+        Maps V to a point s of S that minimizes V.s; called with an array (samples, D+1) if it takes one,
         otherwise with one vector at a time.
     dimension : int
         D+1.
@@ -164,6 +173,15 @@ class CallableShape(SmoothShape):
         in the hull.
     NotConvex
         If another of its own points is nearer than the one that it returns, so that it is no anchor function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcavity import CallableShape
+    >>> points = np.array([[1.0, 1.0], [-1.0, 1.0]])
+    >>> pair = CallableShape(lambda v: points[np.argmin(v @ points.T, axis=-1)], dimension=2)
+    >>> float(pair.support(np.array([2.0, 3.0])))
+    1.0
     """
 
     def __init__(self, anchor_function: Callable[[Array], ArrayLike], dimension: int) -> None:

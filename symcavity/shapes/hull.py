@@ -26,7 +26,7 @@ NUDGE = 1e-7
 
 
 class Frame:
-    """Coordinates in the affine span of a set, centred and in units of its size.
+    """Coordinates in the affine span of a set, centered and in units of its size.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Euclidean projections onto {v : v.s >= kappa for every s in S}, for many samples at once.
 
 The dual active-set method of Goldfarb and Idnani (Math. Program. 27, 1, 1983) runs on a whole batch in
-lockstep. The constraints are never listed: an *oracle* returns, for each v, a point of S that minimises v.s.
+lockstep. The constraints are never listed: an *oracle* returns, for each v, a point of S that minimizes v.s.
 For a point cloud the oracle is one matrix product with the cloud; for any other convex set it is the set's
 anchor function, and the method is then the cutting-plane method that keeps active cuts only.
 """

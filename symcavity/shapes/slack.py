@@ -2,7 +2,7 @@
 
 With linear slack they are the minimum of |v - t|^2 / 2 + cap max(0, k - g(v)). While the multiplier of the hard
 constraint is below ``cap``, the projection is as it was.  Beyond, the displacement is ``cap`` times the point s of the
-set that minimises ``|t + cap s|`` (Moreau's decomposition: the displacement is a projection on a multiple of the set).
+set that minimizes ``|t + cap s|`` (Moreau's decomposition: the displacement is a projection on a multiple of the set).
 
 With quadratic slack they are that of |v - t|^2 / 2 + max(0, k - g(v))^2 / (2 rho). The slack is one more coordinate x
 of the vector: g(v) + sqrt(rho) x >= k is a hard constraint, for the set with the constant coordinate sqrt(rho), and the

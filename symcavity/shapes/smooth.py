@@ -59,7 +59,7 @@ class SmoothShape(Shape):
             raise DeclarationError(
                 "The origin is in the convex hull of the set (no V with g_S(V) > 0 was found).",
                 "a set that a plane through the origin leaves on one side",
-                "add a coordinate for the distance of the centre.",
+                "add a coordinate for the distance of the center.",
             )
 
     def project(self, t: ArrayLike, kappa: Any = 0) -> Projection:
@@ -89,7 +89,7 @@ class SmoothShape(Shape):
             raise NotConverged(
                 f"The cutting planes did not close on {int((~found.finished).sum())} samples.",
                 found.v,
-                hint="check that the anchor function returns exact minimisers.",
+                hint="check that the anchor function returns exact minimizers.",
             )
         return found.v, found.weights.sum(axis=1)
 
@@ -190,7 +190,7 @@ class SmoothShape(Shape):
             raise NotConverged(
                 f"The cutting planes did not close on {np.count_nonzero(~found.closed)} samples.",
                 frame.origin + frame.size * found.s @ frame.basis.T,
-                hint="check that the anchor function returns exact minimisers.",
+                hint="check that the anchor function returns exact minimizers.",
             )
         return found
 

@@ -249,7 +249,7 @@ class _Line:
         return found
 
     def _seen(self, y: Any, found: Solution) -> None:
-        """Go on from a solution; what is unstable leads to its neighbours as well."""
+        """Go on from a solution; what is unstable leads to its neighbors as well."""
         if not found.is_limit:
             self.at = mp.mpf(y)
             self.near = {s: float(v) for s, v in found.values.items()}
@@ -301,7 +301,7 @@ class _Line:
         for n, y in enumerate(order):
             if y in found:
                 continue
-            if n and self.at == order[n - 1]:  # what is unstable has neighbours as well
+            if n and self.at == order[n - 1]:  # what is unstable has neighbors as well
                 found[y] = self.followed(y)
             elif y in (grid[0], grid[-1]) or self.near is None:
                 found[y] = self.solution(y)

@@ -155,7 +155,7 @@ def optimize(
 
 
 def _valley(seen: Mapping[float, tuple[Solution, float, float]], a: float, x: float, b: float) -> bool:
-    """Whether a place is best by its derivative and beside both neighbours: far out slopes vanish by rounding."""
+    """Whether a place is best by its derivative and beside both neighbors: far out slopes vanish by rounding."""
     return seen[x][2] == 0 and seen[x][1] < min(seen[a][1], seen[b][1])
 
 

@@ -18,7 +18,7 @@ class Spectrum:
     """The directions of a data matrix, as arrays over features.
 
     The fields of a declaration with ``Coupling("x", variance=l[i]/N)`` sum over the ``N`` directions in which the data
-    vary; there ``x[mu, i]`` is a centred datum's coordinate along one of them.
+    vary; there ``x[mu, i]`` is a centered datum's coordinate along one of them.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Spectrum:
         ``m[i]`` of ``Coupling("x", mean=y[mu]*m[i]/N, ...)``: N times half the difference of the class means.
     weights : dict or None
         The shares of the two classes, a law of ``y``.
-    centre : array
+    center : array
         What was subtracted from the data: their mean, or the midpoint between the classes.
     directions : array
         The directions, one a row.
@@ -97,6 +97,16 @@ def spectrum(X: Any, y: Any) -> Spectrum:
     Everything is estimated from the data as they are, as if they were the population: with ``n`` data the errors of the
     variances, of the teacher and of the means are of relative order ``sqrt(N/n)``, and so are those of what follows;
     take many more data than directions.  The theory then assumes that data of these moments are Gaussian.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from symcavity import spectrum
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 4))
+    >>> found = spectrum(X, X @ [1, 0, 0, 0] + rng.normal(size=500))
+    >>> found.N
+    4
     """
     X, y = _read(X, y)
     two = set(np.unique(y)) <= {-1.0, 1.0}

@@ -26,7 +26,7 @@ def _sides(entry: Any) -> list[Expr]:
 
 
 def _put_in(world: World, centred: dict[Coupling, Coupling]) -> bool:
-    """Give the declared couplings the centred ones plus their means."""
+    """Give the declared couplings the centered ones plus their means."""
     ok = True
     for x, z in centred.items():
         unit = _unit(world, x, z)

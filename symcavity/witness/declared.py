@@ -217,7 +217,7 @@ def at_components(expr: Expr, rule: dict[Any, Any]) -> Expr:
 
 
 def _mark(worlds: list[World], kind: Kind, exprs: Any) -> list[Any]:
-    """The values of some expressions, by which they are recognised."""
+    """The values of some expressions, by which they are recognized."""
     out = []
     for world in worlds:
         for rule in free_points(world, exprs):

@@ -81,7 +81,7 @@ def contradiction(step: Step, dps: int) -> list[Verdict]:
 def symmetry(step: Step, _dps: int) -> list[Verdict]:
     """Compare the load (or the first order parameter) with and without the dropped echo, at solved points.
 
-    The generalised law is the declared one at A = 1; the rescaled states absorb any other factor.
+    The generalized law is the declared one at A = 1; the rescaled states absorb any other factor.
     """
     theory = step.evidence["theory"]
     out = compare_with_naive(theory, symmetric=bool(step.data["found"]))

@@ -135,7 +135,7 @@ def measure(sim: Any, claim: Any, meanings: dict[Any, Expr]) -> Measured | None:
         terms = [Compiled(term, "numpy") for side in bare for term in Add.make_args(side)]
         samples = {marks[node]: sim[node].samples for node in nodes}
         if any(len(values) != len(sim.feasible) for values in samples.values()):
-            return None  # in some instances it differs from one minimiser to another
+            return None  # in some instances it differs from one minimizer to another
         lhs, rhs = _at(compiled, samples, slice(None))
         count = len(sim.feasible)
         without = [_at(compiled, samples, np.arange(count) != k) for k in range(count)]

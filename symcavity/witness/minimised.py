@@ -1,4 +1,4 @@
-"""The declared problem in a small world: what is minimised, and subject to what, as functions of finitely many numbers.
+"""The declared problem in a small world: what is minimized, and subject to what, as functions of finitely many numbers.
 
 Slopes are difference quotients; a point is one choice of states and couplings.
 """
@@ -78,7 +78,7 @@ class Optimality:
             return _mark(kink.func, [self.world.value(a, env) for a in kink.args])
 
     def objective(self) -> Any:
-        """What is minimised, as the user wrote it; a kink is the variable that bounds it, where there is one."""
+        """What is minimized, as the user wrote it; a kink is the variable that bounds it, where there is one."""
         rule = {norm.node.xreplace(self.sums): norm.product.xreplace(self.sums) for norm in self.record.norms}
         bounds = mp.fsum(
             self.world.value(norm.s, env) * self.world.value(norm.slack, env) / 2
@@ -240,7 +240,7 @@ class Optimality:
         return [self.world.value(expr, {kind.index: at}) for at in self.world.sites(kind)]
 
     def unknowns(self) -> list[Expr]:
-        """What the problem is minimised over: variables, the bounds on kinks, globals."""
+        """What the problem is minimized over: variables, the bounds on kinks, globals."""
         exprs = [self.problem.minimize, *(r.lhs - r.rhs for r in self.problem.subject_to)]
         families = dict.fromkeys(q.family for e in exprs for q in site_quantities(e, Variable))
         own = [u for law in self.theory.system.laws.values() for u in law.unknowns if u.family.components]

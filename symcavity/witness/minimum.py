@@ -25,7 +25,7 @@ from symcavity.witness.solved import held
 
 SHIFT, NEAR = 2e-3, 2e-3  # by which share the order parameters are moved; how well values and slopes have to agree
 DIRECTIONS, TRIES, DIGITS = 1, 60, 3
-BRUTE = "single sites minimised by search"
+BRUTE = "single sites minimized by search"
 
 
 @dataclass(frozen=True)

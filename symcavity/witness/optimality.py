@@ -1,4 +1,4 @@
-"""Witnesses of the optimality conditions: the Lagrangian is rebuilt from what is minimised, and subject to what.
+"""Witnesses of the optimality conditions: the Lagrangian is rebuilt from what is minimized, and subject to what.
 
 Written out in a small world, it is a function of finitely many numbers; its slopes are difference quotients.
 """

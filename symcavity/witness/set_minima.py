@@ -46,7 +46,7 @@ def support_function(step: Step, _dps: int) -> list[Verdict]:
 
 @witness("set_minimum")
 def minimum(step: Step, _dps: int) -> list[Verdict]:
-    """What is minimised at the projection of a field is no larger than at those of other fields."""
+    """What is minimized at the projection of a field is no larger than at those of other fields."""
     (claim,) = step.claims
     if not isinstance(claim.rhs, Extremum):
         return [Verdict(EXPLICIT, False, "no minimum is claimed")]

@@ -1,6 +1,6 @@
 """Which states cannot answer to the source of a field: by the inverse of a matrix of random numbers.
 
-The equations of a few sites of each kind, linearised, are a matrix with an entry wherever an equation holds a state.
+The equations of a few sites of each kind, linearized, are a matrix with an entry wherever an equation holds a state.
 Whatever these entries are, what vanishes in its inverse at random ones is no answer.
 """
 

@@ -1,6 +1,6 @@
-"""The problem of one site, minimised by brute force: at many cavity fields at once, by searches within searches.
+"""The problem of one site, minimized by brute force: at many cavity fields at once, by searches within searches.
 
-The cost of a site is what the declared objective sums over sites of its kind.  It is minimised over the site's own
+The cost of a site is what the declared objective sums over sites of its kind.  It is minimized over the site's own
 variables and the fields that it hears, which are bound to the cavity fields by the inverse of the self-couplings.  No
 law of the engine is solved.
 """

@@ -522,7 +522,7 @@ def coupling_variance(world: World, key: Key) -> Any:
 
 
 def coupling_moment(world: World, x: Key, y: Key) -> Any:
-    """The declared mean of the product of two centred couplings, given by what they are known by."""
+    """The declared mean of the product of two centered couplings, given by what they are known by."""
     families = {f.coupling.family.name: f.coupling.family for f in world.system.fields}
     one, other = families[x[1]], families[y[1]]
     if one != other:

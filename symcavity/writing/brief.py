@@ -6,22 +6,35 @@ from dataclasses import replace
 
 from symcavity.record.derivation import Derivation
 
-LATER = frozenset(
-    ["minimum_slopes", "minimum_value", "free_energy_slopes", "spread", "stability_average", "stability", "messages", "state_evolution"]
-)
-"""The rules of what comes after the theory: the slopes of its minimum, how stable it is, and how messages find it."""
+LATER = frozenset((
+    *("minimum", "minimum_slopes", "minimum_value", "free_energy_slopes"),
+    *("spread", "stability_average", "stability"),
+    *("messages", "state_evolution"),
+))  # fmt: skip
+"""The rules of what comes after the theory: its minimum, how stable it is, and how messages find it."""
+
+ASIDE = frozenset(["proof", "work_identity", "load_identity", "consistency", "euler", "stein_parts"])
+"""The rules of a second way to the results, and of the proof that both agree."""
 
 REPEATED = frozenset(["respond", "substitute", "cavity_equation"])
 """The rules of the cavity of a kind that repeat those of the first one word for word."""
 
 
 def in_brief(derivation: Derivation) -> Derivation:
-    """Return the record without stability and message passing, and with the cavities of further kinds in short."""
+    """Return what a paper prints of the record.
+
+    Left out are what comes after the theory, eliminations on the way to closed forms, a second way to the
+    results, and what the cavities of further kinds repeat of the first one.
+    """
+    unknowns = {symbol for symbol, _ in derivation.parameters}
+    results = [claim for step in derivation.steps if step.rule == "result" for claim in step.claims]
+    solved = {claim.lhs for claim in results if unknowns.isdisjoint(claim.rhs.free_symbols)}
     first = next((step.data["kind"] for step in derivation.steps if step.rule == "insert"), None)
     steps = []
     for step in derivation.steps:
         again = first is not None and step.data.get("kind", first) != first
-        if step.rule in LATER or (again and step.rule in REPEATED):
+        passing = step.rule == "elimination" and solved.issuperset(claim.lhs for claim in step.claims)
+        if passing or step.rule in LATER | ASIDE or (again and step.rule in REPEATED):
             continue
         steps.append(replace(step, rule="insert_again", claims=()) if again and step.rule == "insert" else step)
-    return replace(derivation, steps=tuple(steps))
+    return replace(derivation, steps=tuple(steps), brief=True)

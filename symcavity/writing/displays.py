@@ -68,9 +68,9 @@ def system_latex(system: System) -> str:
 
 
 def problem_latex(problem: Problem) -> str:
-    """Return what is minimised, subject to what, as displayed LaTeX."""
+    """Return what is minimized, subject to what, as displayed LaTeX."""
     minimize, subject_to = problem.typed
-    rows = [f"\\text{{minimise }} & {_broken(minimize)}"]
+    rows = [f"\\text{{minimize }} & {_broken(minimize)}"]
     rows += [f"\\text{{subject to }} & {_broken(c)}" for c in subject_to]
     rows += [f"\\text{{fixed }} & {_broken(e)}" for e in problem.fixed]
     return "$$\\begin{aligned}" + " \\\\ ".join(rows) + "\\end{aligned}$$"

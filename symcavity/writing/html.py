@@ -14,7 +14,7 @@ from symcavity.writing.layout import layout
 from symcavity.writing.mathml import displayed, element
 from symcavity.writing.nodes import Row
 from symcavity.writing.printing import tree
-from symcavity.writing.rows import aligned_lines, fragment_tree
+from symcavity.writing.rows import PAGE, aligned_lines, fragment_tree
 
 LINE_WIDTH = 56.0
 
@@ -233,7 +233,7 @@ def _display(block: Display) -> str:
 
 
 def _group(group: Group, alone: bool) -> list[str]:
-    found = aligned_lines(group.written, LINE_WIDTH)
+    found = aligned_lines(group.written, PAGE if group.abreast else LINE_WIDTH)  # equations abreast are not broken
     out = []
     for place, line in enumerate(found):
         number = f"({group.number})" if group.number is not None and place == len(found) - 1 else ""

@@ -29,10 +29,16 @@ _PREAMBLE = r"""\documentclass[11pt]{article}
 \setlength{\jot}{6pt}
 \allowdisplaybreaks
 """
+_CLOSE = r"""\setlength{\textheight}{24.5cm}
+\setlength{\topmargin}{-2cm}
+\AtBeginDocument{\abovedisplayskip=5pt plus 2pt minus 3pt\belowdisplayskip=\abovedisplayskip
+\abovedisplayshortskip=2pt plus 2pt\belowdisplayshortskip=3pt plus 2pt minus 1pt}
+"""
 _TYPOGRAPHY = {
     "\u00a0": "~",
     "…": "\\ldots{}", "–": "--", "—": "---", "“": "``", "”": "''", "’": "'", "é": "\\'e", "ï": "\\\"{\\i}",
     "≥": "$\\ge$", "≤": "$\\le$", "→": "$\\to$", "⊥": "$\\perp$", "×": "$\\times$", "²": "$^2$",
+    "<": "$<$", ">": "$>$",
 }  # fmt: skip
 _SIZES = ((1.45, "\\scriptsize"), (1.22, "\\footnotesize"), (1.06, "\\small"))
 
@@ -49,7 +55,7 @@ def document(derivation: Derivation) -> str:
     """
     doc = layout(derivation)
     parts = [
-        _PREAMBLE,
+        _PREAMBLE.replace("11pt", "10pt") + _CLOSE if derivation.brief else _PREAMBLE,
         f"\\title{{{words(doc.title)}}}",
         "\\author{\\vspace{-6ex}}",
         "\\date{}",

@@ -182,7 +182,7 @@ def layout(derivation: Derivation) -> Document:
         opening,
         tuple(Section(title, tuple(steps)) for title, steps in sections.items() if any(s.blocks for s in steps)),
         results,
-        parameters,
+        () if derivation.brief else parameters,  # in brief each is defined where it is first used, and only there
         tuple(items),
         tuple(numbers.works),
     )

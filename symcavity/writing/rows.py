@@ -154,7 +154,7 @@ def chains_of(rows: Sequence[Any], pairs: bool = False) -> list[tuple[Any, ...]]
 
 
 def in_lines(chains: Iterable[tuple[Any, ...]]) -> list[tuple[tuple[Any, ...], bool]]:
-    """Chains, and what is short enough to share a line with its neighbours, with whether it does."""
+    """Chains, and what is short enough to share a line with its neighbors, with whether it does."""
     out: list[tuple[list[Any], float]] = []
     for chain in chains:
         size = width(row_of(chain[0])) if len(chain) == 1 and isinstance(chain[0], Equation) else PAGE

@@ -1,6 +1,7 @@
 """Sweeps: rows on disk as they finish, resumption, failures, executors that die."""
 
 import csv
+import importlib
 import json
 import os
 import signal
@@ -361,6 +362,19 @@ def test_a_cluster_loses_a_worker_and_no_row(tmp_path):
     assert killed
     assert [r["average(w[i]**2)"] for r in small()] == pytest.approx([r["average(w[i]**2)"] for r in there], rel=1e-12)
     assert len(path.read_text().splitlines()) == 9
+
+
+def test_an_instance_that_kills_its_worker_of_a_cluster_costs_its_own_row_only(tmp_path):
+    distributed, cloudpickle = pytest.importorskip("distributed"), pytest.importorskip("cloudpickle")
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import the tests
+    path = tmp_path / "rows.csv"
+    with (
+        importlib.import_module("dask").config.set({"distributed.scheduler.allowed-failures": 0}),  # as the page says
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        check_fatal(sweep_with_a_fatal_size(file=path, executor=client))
+    assert len(path.read_text().splitlines()) == 5
 
 
 def test_theory_is_swept_too(tmp_path):

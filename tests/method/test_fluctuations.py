@@ -128,7 +128,7 @@ def variance_without_edges(problem, values):
 def test_refusals_say_why():
     teacher = Sum(Coupling("z")[mu, i] * t[i], (i, 1, N))
     for theory, words in [
-        (competing_species.problem.cavity(), "minimises nothing"),
+        (competing_species.problem.cavity(), "minimizes nothing"),
         (soft_margin.problem.naive(), "naive"),
         (manifold.problem.cavity(), "vector field"),
         (flipped_labels.problem.cavity(), "label"),

@@ -87,7 +87,7 @@ TABLE = [
     (lambda: cloud_geometry(np.zeros((0, 3, 3))), DeclarationError, "no manifolds"),
     (lambda: cloud_geometry(np.ones((4, 3))), DeclarationError, "dimensions"),
     (lambda: cloud_geometry(np.zeros((2, 0, 3))), DeclarationError, "Manifold 0 is empty"),
-    (lambda: cloud_geometry([SQUARE]), DeclarationError, "centre of manifold 0"),
+    (lambda: cloud_geometry([SQUARE]), DeclarationError, "center of manifold 0"),
     (lambda: cloud_geometry([SQUARE + 3, SQUARE * np.nan]), DeclarationError, "Manifold 1 has NaN"),
     (lambda: cloud_geometry([SQUARE + 3, np.ones((3, 5))]), DeclarationError, "Manifold 1 has 5"),
     (lambda: cloud_geometry([SQUARE + 3], samples=3), ValuesError, "samples"),

@@ -31,3 +31,12 @@ def test_optimize_and_boundary(capsys, tmp_path):
     line = ["--what", "average((w[i] - t[i])**2)", "--across", "gamma=1,2"]
     assert main(["boundary", str(file), "alpha=2", "s=1/2", *laws, *line]) == 2
     assert "not lost" in capsys.readouterr().err
+    assert main(["boundary", "gardner", "--what", "feasible", "--across", "alpha=1,3"]) == 2
+    assert "Try: 'feasibility'" in capsys.readouterr().err
+
+
+def test_a_quiet_derivation_prints_nothing_beside_its_files(capsys, tmp_path):
+    assert main(["derive", "gardner", "-q", "--latex", str(tmp_path / "gardner.tex")]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["derive", "gardner", "-q"]) == 0
+    assert "Assumptions" in capsys.readouterr().out

@@ -171,7 +171,7 @@ def test_rates_and_initial_values_are_checked():
     for wrong in (0, 2, w[i]):
         with pytest.raises(DeclarationError, match="batch"):
             REGRESSION.descent(rate=eta, batch=wrong)
-    with pytest.raises(DeclarationError, match="of no state that the problem is minimised over"):
+    with pytest.raises(DeclarationError, match="of no state that the problem is minimized over"):
         REGRESSION.descent(rate=eta, initial=[Eq(v[a], 1)])
     fixed = ConvexProblem(Sum(error**2, (mu, 1, P)) + ridge, fixed=[Eq(average(w[i] ** 2), 1)])
     with pytest.raises(UnsupportedLaw, match="fixes"):

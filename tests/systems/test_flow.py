@@ -162,7 +162,7 @@ def test_what_cannot_be_run_is_refused_before_any_work():
     [
         (Eq(Derivative(x[i, t], t, 2), -x[i, t] + Sum(J[i, j] * x[j, t], (j, 1, N))), UnsupportedLaw, "first one"),
         (Eq(Derivative(x[i, t], t) + x[i, t], Sum(J[i, j] * x[j, t], (j, 1, N))), UnsupportedLaw, "on its left"),
-        (Eq(Derivative(x[i, t], t), Sum(J[i, j] * x[j, t - 1], (j, 1, N))), DeclarationError, "beside rates"),
+        (Eq(Derivative(x[i, t], t), Sum(J[i, j] * x[j, t - 1], (j, 1, N))), DeclarationError, "states have rates"),
     ],
 )
 def test_what_is_no_rate_of_a_state_is_refused(equation, error, said):

@@ -505,5 +505,5 @@ def test_a_variance_that_is_a_sum_of_products():
     theory = problem.cavity()
     assert theory.compare(problem.simulate(values, N=100, seeds=10)).agrees(4)
     assert "0 FAILED, 0 unchecked" in str(theory.derivation.verify())
-    with pytest.raises(DeclarationError, match="does not factorise"):
+    with pytest.raises(DeclarationError, match="does not factorize"):
         Coupling("z", variance=1 / (1 + l[i] * s[mu]) / N)

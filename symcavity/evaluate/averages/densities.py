@@ -22,7 +22,7 @@ LEAST = 1e-19  # weights below do not show in double precision, times fourth pow
 OUTSIDE = 1e6  # spreads, where no exponential tail is left
 FAINTEST = 1e-290  # nor do these, where all that there is lies in a tail
 ENDLESS, HEAVY = 1e9, 0.05  # spreads, and second moments there, beyond which doubles have nothing to add
-FAR = 12.0  # spreads from the centre, beyond which zero is no place to break at
+FAR = 12.0  # spreads from the center, beyond which zero is no place to break at
 LONG = 6.0  # where the line is cut off that stands for a half-line or for the way to an end
 STEP = 0.025  # in which it is walked along, to see what counts
 PER_DIGIT, GROWTH = 5.0, 1.25  # points of each piece beyond double, and their growth from level to level
@@ -229,7 +229,7 @@ def _pieces(variable: Any, functions: Any, kinks: tuple[Expr, ...]) -> list[tupl
     """Maps from a part of the line to parts of the support, with their slopes.
 
     Laws break at kinks and at zero, where a parameter changes its sign or a law divides by it, and densities on the
-    whole line at their centre: no piece goes across, and nodes come no nearer than those of a Gauss rule do.  Towards
+    whole line at their center: no piece goes across, and nodes come no nearer than those of a Gauss rule do.  Towards
     an end or a tail, weights fall off like an exponential of an exponential.
     """
     ends = (variable.pspace.domain.set.inf, variable.pspace.domain.set.sup)

@@ -53,7 +53,7 @@ MOST_TURNED = 3  # from so many dimensions on, directions are sampled
 SMOOTH, JUMPING = 256, 1024  # samples of each independent set, where everything is smooth and where something jumps
 SPREAD, FEW = 512, 16  # directions of each independent set: of affine laws, and where switching is looked for
 ENOUGH = 1e-7  # where the finest rules leave more than this, there is no value
-LOOKS, GRID = 48, 61  # directions, and points along an edge, with which a centre of rays is looked for
+LOOKS, GRID = 48, 61  # directions, and points along an edge, with which a center of rays is looked for
 ROUNDING = 1e-9  # of directions in which a law leaves its unknowns open
 LIGHT = 1e-20  # nodes of less weight are left out
 STEP = 1e-30  # of a complex step, which cancels nothing
@@ -462,7 +462,7 @@ class Family:
 def _bracketed(
     ray: np.ndarray, r: np.ndarray, sides: np.ndarray, hits: np.ndarray, rows: np.ndarray
 ) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """The ends of the intervals in which rows change their sign, with the neighbours of these on the same ray."""
+    """The ends of the intervals in which rows change their sign, with the neighbors of these on the same ray."""
     ends, values, beyond, values_beyond = [], [], [], []
     for end, way in ((hits, -1), (hits + 1, 1)):
         next_one = np.clip(end + way, 0, len(r) - 1)

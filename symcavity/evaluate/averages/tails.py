@@ -15,7 +15,7 @@ from symcavity.evaluate.averages.integrals import Pass
 from symcavity.evaluate.averages.nodes import own_quantities
 from symcavity.model.averages import Average
 
-PLACES = (1e3, 1e5)  # widths of a law from its centre, between which its tails are measured
+PLACES = (1e3, 1e5)  # widths of a law from its center, between which its tails are measured
 LIGHT = 30.0  # moments from which on a tail is none
 NEARLY = 0.15  # moments too few for what is averaged: its tail could not be summed in double
 GROWN = 1e3  # by how much what grows has grown far out

@@ -120,6 +120,12 @@ def read_given(
         if isinstance(target, tuple):
             compared[target] = _positive(exact_value(value, str(key), dps), key)
         elif isinstance(target, Quenched):
+            if target.law is not None:  # the theory may have averaged over it already
+                raise ValuesError(
+                    f"{target} has a law by its declaration, and was given the value {value!s:.80}.",
+                    "values for quenched parameters without a law",
+                    f"declare Quenched({target.name!r}, {target.slots[0].index}) without law=, and give laws as values",
+                )
             found.laws[target] = read_law(target, value, dps)
             if target.over is not None and isinstance(found.laws[target], list):
                 raise ValuesError(

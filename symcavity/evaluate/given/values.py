@@ -450,7 +450,7 @@ def symbol_of(task: Task, key: Any) -> Any:
 
 def names(task: Task) -> str:
     """Say in words what takes values."""
-    found = [str(s) for s in (*task.parameters, *task.ratios)] + [q.name for q in task.quenched]
+    found = [str(s) for s in (*task.parameters, *task.ratios)] + [q.name for q in task.quenched if q.law is None]
     return ", ".join([*found, *(map(str, reversed(task.sizes)) if task.sizes_used else [])])
 
 

@@ -134,7 +134,7 @@ class Profile:
 
 @lru_cache(maxsize=32)
 def _basis(count: int, dps: int) -> tuple[Any, Any]:
-    """The nodes of the trapezoidal rule, and normalised Hermite polynomials there times its weights.
+    """The nodes of the trapezoidal rule, and normalized Hermite polynomials there times its weights.
 
     With digits they are whole numbers in a fine unit, with the root of the Gaussian weight only: the recurrence
     multiplies errors by as much as the other root makes small.

@@ -39,8 +39,8 @@ Values = dict[Symbol, Any]
 
 
 @without(
-    "dimension", "environment", "expression", "in_own_units", "loose", "number", "origin", "own_environment", "own_values", "quick",
-    "reader", "rows", "sharpen", "solved_at", "task",
+    "beside", "dimension", "environment", "expression", "in_own_units", "loose", "number", "origin", "own_environment",
+    "own_values", "quick", "reader", "rows", "sharpen", "solved_at", "task",
 )  # fmt: skip
 class Solution(Table):
     """The solved theory at given values.
@@ -330,7 +330,7 @@ class Solution(Table):
         Raises
         ------
         UnsupportedLaw
-            For a system of equations, which minimises nothing.
+            For a system of equations, which minimizes nothing.
         """
         return self[self._task.objective()]
 

@@ -99,7 +99,7 @@ def _holds(system: Eliminated, condition: Any, env: Mapping[Any, Any]) -> bool:
     if least > tolerances().cancelled * sum(max(t.max(), -t.min()) for t in terms):
         return True
     size = sum(map(np.abs, terms))
-    return not np.any((values <= tolerances().cancelled * size) & np.isfinite(size))  # what overflows has not cancelled
+    return not np.any((values <= tolerances().cancelled * size) & np.isfinite(size))  # what overflows has not canceled
 
 
 def _spurious(

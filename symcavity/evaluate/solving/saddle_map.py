@@ -121,7 +121,7 @@ class SaddleMap:
     low : array of bool
         The coordinates that range from zero on.
     primal : array of bool
-        Those in which the function is convex, and minimised; in the others it is concave.
+        Those in which the function is convex, and minimized; in the others it is concave.
     """
 
     def __init__(self, saddle: Saddle, task: Task, given: Given) -> None:

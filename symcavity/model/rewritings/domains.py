@@ -59,7 +59,7 @@ def _squared(relation: Any) -> Any:
     """A bound on the root of a sum over sites, ``c*sqrt(total) <= bound``, as one on the sum; others as they are.
 
     The root is then no variable of its own, which a bound that is not met would leave open.  A bound by a global
-    variable, which is minimised over, is a cone as it stands.
+    variable, which is minimized over, is a cone as it stands.
     """
     if not isinstance(relation, GreaterThan | LessThan):
         return relation

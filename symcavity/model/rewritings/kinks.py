@@ -45,7 +45,7 @@ ORDERS = (GreaterThan, LessThan, StrictGreaterThan, StrictLessThan)
 
 
 class Kinks(Rewriting):
-    """What is minimised, by Max where its slope jumps: each of them has a multiplier of its own."""
+    """What is minimized, by Max where its slope jumps: each of them has a multiplier of its own."""
 
     key = "kinks"
 

@@ -110,7 +110,7 @@ class Means(Rewriting):
     def steps(self, make: Any) -> list[Any]:
         """What stands in the place of sums, couplings and averages.
 
-        A coupling is its centred part plus its mean; each field is the sum of the centred couplings, plus the
+        A coupling is its centered part plus its mean; each field is the sum of the centered couplings, plus the
         parameters of its own site times averages over the sites that it hears; each of these averages is a global
         variable.
         """

@@ -1,4 +1,4 @@
-"""An objective in proportion to the number of sites, however it was normalised."""
+"""An objective in proportion to the number of sites, however it was normalized."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Proportion(Rewriting):
     Attributes
     ----------
     is_mean : bool
-        Whether the objective was of another order: what is minimised is then N times what was declared, say.
+        Whether the objective was of another order: what is minimized is then N times what was declared, say.
     """
 
     key = "proportion"
@@ -66,6 +66,8 @@ def in_proportion(expr: Expr) -> Expr:
     summed: dict[Expr, Any] = {term: _order(term) for term in terms if term.has(Sum)}
     orders = set(summed.values())
     rest = Add(*(in_units_of_n(term) for term in terms if not term.has(Sum)))
+    if not summed and expr.has(SiteQuantity):  # it will be refused, as it was written
+        return expr
     if not summed:
         scaled = ((rest / N**power).expand() for power in (S.Zero, S.Half, S.One, Integer(2)))
         return next((N * e for e in scaled if not e.has(N)), expr)

@@ -26,7 +26,7 @@ class Sums(Rewriting):
 def as_sums(value: Any) -> Any:
     """A part of a declaration with its averages over sites as sums, divided by the number of sites.
 
-    An equation between averages alone stays as it is: it may as well be meant as a normalisation.
+    An equation between averages alone stays as it is: it may as well be meant as a normalization.
     """
     expr = getattr(value, "difference", value)
     nodes = expr.atoms(Average) if isinstance(expr, Basic) else ()

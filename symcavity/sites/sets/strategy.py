@@ -29,7 +29,7 @@ class Projecting:
         return any(h.declared.components for h in problem.heard)
 
     def solve(self, problem: SiteProblem) -> Solution:
-        """Solve the scalar law between the multiplier and g(V), and recognise the projection.
+        """Solve the scalar law between the multiplier and g(V), and recognize the projection.
 
         Raises
         ------

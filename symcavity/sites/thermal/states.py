@@ -57,7 +57,7 @@ class Part:
         The logarithm of its total without the factor.
     state : SiteQuantity or None
         The continuous state, which is Gaussian but for the factor.
-    centre, width : Expr
+    center, width : Expr
         Its mean and variance.
     factor : Expr
         What else its weight is multiplied by.
@@ -220,7 +220,7 @@ class Mixture(ThermalAverages):
         return part.width if self.is_square else part.width * (self._moment(2) - self._moment(1) ** 2)
 
     def _moment(self, power: int) -> Expr:
-        """That of the fluctuation of a field about the centre of its Gaussian, in units of its width."""
+        """That of the fluctuation of a field about the center of its Gaussian, in units of its width."""
         (part,) = self.parts
         return part.over(ZETA**power) / part.over(S.One)
 
