@@ -25,5 +25,5 @@ problem = Problem(
         "T. Lesieur, L. Zdeborova, in Advances in Neural Information Processing Systems 29 (2016)"
     ),
 ).gibbs(1)
-values = {snr: 2}
+values = {snr: 4}
 shown = [average(expect(s[i]) ** 2)]
