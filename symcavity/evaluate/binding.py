@@ -6,6 +6,7 @@ A set is a value that is no number, and that fixes the number of components of i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any
@@ -137,13 +138,10 @@ def _measure(theory: Theory) -> GibbsMeasure | None:
         return None
     states = [q for w in weights if not w.is_field for q in w.states]
     discrete = all(getattr(q.family, "values", ()) for q in states)
-    found: list[Expr | None] = []
-    for word in ("free_energy", "entropy"):
-        try:
-            found.append(getattr(theory, word))
-        except UnsupportedLaw:
-            found.append(None)
-    return GibbsMeasure(*found, discrete, cache(lambda: mirrors(theory)))
+    free = entropy = None
+    with suppress(UnsupportedLaw):
+        free, entropy = theory.free_energy, theory.entropy
+    return GibbsMeasure(free, entropy, discrete, cache(lambda: mirrors(theory)))
 
 
 def _jumping(theory: Theory) -> frozenset[Any]:

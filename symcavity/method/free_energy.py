@@ -10,7 +10,6 @@ from sympy import Add, Expr, S
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import Average, LogWeight, SiteResponse
 from symcavity.model.kinds import Kind, N, in_units_of_n, to_leading_order
-from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import System
 from symcavity.sites.site import Site
 

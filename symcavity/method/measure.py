@@ -179,7 +179,7 @@ class Measure:
             for kind, weight in self.weights.items():
                 own = weight.energy.diff(g)
                 if own.has(DiracDelta, Derivative):
-                    self._refused(f"The energy {weight.energy} of the {kind.sites} jumps, and where it does moves with {g}.")
+                    self._refused(f"The energy {weight.energy} of the {kind.sites} jumps at a place that {g} moves.")
                 slope += Sum(Expect(own), kind.range) if own != 0 else S.Zero
             if g.is_bounded:  # the energy is least in a variable, and largest in a multiplier
                 sign = -1 if g in self._multipliers else 1

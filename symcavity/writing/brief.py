@@ -7,7 +7,8 @@ from dataclasses import replace
 from symcavity.record.derivation import Derivation
 
 LATER = frozenset(
-    ["minimum_slopes", "minimum_value", "free_energy_slopes", "spread", "stability_average", "stability", "messages", "state_evolution"]
+    ["minimum_slopes", "minimum_value", "free_energy_slopes", "spread", "stability_average", "stability", "messages",
+     "state_evolution"]
 )
 """The rules of what comes after the theory: the slopes of its minimum, how stable it is, and how messages find it."""
 

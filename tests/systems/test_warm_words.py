@@ -1,4 +1,4 @@
-"""Measures in the obvious spelling: budgets, spheres, versions, codes, and the equations of Thouless, Anderson and Palmer."""
+"""Measures in the obvious spelling: budgets, spheres, codes, and the equations of Thouless, Anderson and Palmer."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ second, first = average(w[i] ** 2), average(expect(w[i]) ** 2)
 
 
 def test_thouless_anderson_and_palmer():
-    """Their equations, declared as a system with the term of Onsager, have the overlap and the stability of the measure."""
+    """Their equations, a system with the term of Onsager, have the overlap and the stability of the measure."""
     m, G = Feature("m"), Global("G")
     heard = field + Sum(J[i, j] * m[j], (j, 1, N)) - beta * G * m[i]
     tap = System([Eq(m[i], tanh(beta * heard)), Eq(Sum(1 - m[i] ** 2, (i, 1, N)), N * G)])

@@ -37,8 +37,8 @@ Values = dict[Symbol, Any]
 
 
 @without(
-    "dimension", "environment", "expression", "in_own_units", "loose", "number", "origin", "own_environment", "own_values", "quick",
-    "reader", "rows", "sharpen", "solved_at", "task",
+    "dimension", "environment", "expression", "in_own_units", "loose", "number", "origin", "own_environment",
+    "own_values", "quick", "reader", "rows", "sharpen", "solved_at", "task",
 )  # fmt: skip
 class Solution(Table):
     """The solved theory at given values.
