@@ -236,7 +236,7 @@ def _of_pairs(theory: Theory, kind: Kind, weight: Weight) -> Expr | None:
     """The signal in what pairs of sites hear of each other, if the site hears it as through a Gaussian channel.
 
     With the overlap in the place of the mean square and the second moment of the teacher in that of the states, what a
-    site gains is ``A*t*x + B*z*x - C*x**2/2`` beside its prior, with a standard Gaussian z: a posterior where ``A = B**2
+    site gains is ``A*t*x + B*z*x - C*x**2/2`` beside its prior, with a Gaussian z: a posterior where ``A = B**2
     = C``.
     """
     system, core = theory.system, weight.state
