@@ -58,5 +58,5 @@ def test_every_claim_of_the_theory_stands_in_the_paper(derivation):
 
     brief = in_brief(derivation)
     left = {step.key for step in derivation} - {step.key for step in brief}
-    assert {derivation[key].rule for key in left} == LATER | REPEATED
+    assert {derivation[key].rule for key in left} == (LATER | REPEATED) - {"free_energy_slopes"}  # of Gibbs measures
     assert brief.results == derivation.results
