@@ -18,6 +18,7 @@ from sympy import Abs, Add, Expr, Mul, Pow, Symbol, sqrt
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage
+from symcavity.algebra.polyhedral import CellAverage
 from symcavity.errors import NotConverged
 from symcavity.evaluate.averages.cancelling import NOTHING, Cancelling, followed
 from symcavity.evaluate.averages.integrals import LAWS, Grids, Pass, lighter
@@ -296,7 +297,7 @@ def _moduli(expr: Expr) -> Expr:
     """An expression with moduli in the place of its terms, and of what is averaged: no less than any of them."""
     if isinstance(expr, Add | Mul):
         return expr.func(*map(_moduli, expr.args))
-    if isinstance(expr, JointAverage):  # a modulus would be a kink, and a law with kinks has other nodes
+    if isinstance(expr, JointAverage | CellAverage):  # a modulus is a kink, and neither is made for another one
         return sqrt(expr.func(expr.body**2, *expr.args[1:]))
     if isinstance(expr, (*INTEGRALS, Average)):
         return expr.func(_moduli(expr.args[0]), *expr.args[1:])

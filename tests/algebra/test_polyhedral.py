@@ -135,3 +135,34 @@ def test_cells_of_independent_half_spaces_are_positive():
     assert strip.is_extended_nonnegative
     t = Symbol("t", real=True)  # parallel where t = 1
     assert CellAverage(1, (z, y), 1 - z - y, 1 + z + t * y).is_extended_positive is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_slopes_against_difference_quotients(count):
+    """Where conditions and coefficients of three cells move at once, in two directions."""
+    rng = np.random.default_rng(4 + count)
+    rows = rng.normal(size=(3, 2, count + 1))
+    powers = [(0,) * count, (2, *(0,) * (count - 1)), (1,) * count]
+    terms = {p: rng.normal(size=3) for p in powers}
+    changes = [(rng.normal(size=rows.shape), {p: rng.normal(size=3) for p in powers}) for _ in range(2)]
+    value, slopes = polyhedra.np_cell_slopes(rows, terms, changes)
+    assert value == pytest.approx(np_cell(rows, terms), rel=1e-12)
+    for (moved, changed), slope in zip(changes, slopes, strict=True):
+
+        def at(step, moved=moved, changed=changed):
+            return np_cell(rows + step * moved, {p: c + step * changed[p] for p, c in terms.items()})
+
+        found = (8 * (at(1e-3) - at(-1e-3)) - at(2e-3) + at(-2e-3)) / 12e-3
+        assert slope == pytest.approx(found, rel=1e-6, abs=1e-8)
+
+
+def test_the_slope_has_the_share_of_the_planes():
+    """<1; z > a> falls by the density at a; a condition on parameters alone has no plane."""
+    rows, change = np.array([[-0.4, 1.0], [0.5, 0.0]]), np.array([[-1.0, 0.0], [3.0, 0.0]])
+    _, (slope,) = polyhedra.np_cell_slopes(rows, {(0,): np.array(1.0)}, [(change, {(0,): np.array(0.0)})])
+    assert slope == pytest.approx(-np.exp(-0.08) / np.sqrt(2 * np.pi), rel=1e-13)
+
+
+def test_cells_that_no_field_meets_are_zero():
+    rows = np.array([[[-1.0, 1.0, 0.0], [-1.0, -1.0, 0.0]], [[-1.0, 0.0, 0.0], [0.3, 1.0, 1.0]]])
+    assert np_cell(rows, {(0, 0): np.ones(2)}).tolist() == [0.0, 0.0]

@@ -96,16 +96,18 @@ class Joint:
         found = [self.family.average(self.node, row[:count], row[count:]) for row in rows]
         return np.array(found).reshape(spread[0].shape)
 
-    def along(self, env: Mapping[Any, Any], rows: Sequence[Mapping[Any, Any]]) -> list[Any] | None:
-        """The derivatives along rows of tangents; None where they are not known."""
-        if not rows:
-            return []
+    def with_slopes(
+        self, env: Mapping[Any, Any], rows: Sequence[Mapping[Any, Any]]
+    ) -> tuple[Any, list[Any]] | None:
+        """The average, and its derivatives along rows of tangents; None where they are not known."""
         keys = [q.family if isinstance(q, SiteQuantity) else q for q in self.family.leaves]
         values = [np.asarray(c(env), dtype=float) for c in self.leaves]
         if any(v.ndim for v in values) or any(s not in keys for row in rows for s in row):
             return None
-        slopes = self.family.gradient(self.node, tuple(map(float, values)))
-        return None if slopes is None else [sum(slopes[keys.index(s)] * t for s, t in row.items()) for row in rows]
+        value = self(env)  # before the slopes, which are those of the rule that it is taken with
+        if (slopes := self.family.gradient(self.node, tuple(map(float, values)))) is None:
+            return None
+        return value, [sum(slopes[keys.index(s)] * t for s, t in row.items()) for row in rows]
 
 
 class Family:

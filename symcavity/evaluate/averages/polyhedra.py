@@ -6,7 +6,8 @@ passes close to the origin, so that no panel holds a step that its nodes would m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -41,8 +42,10 @@ class Cell:
                 f"at most {MOST_FIELDS} such fields in numbers",
                 "a SupportFunction for the constraints of a datum, with a PointCloud: its averages are sampled",
             )
+        self.compiled = compiled
         self.rows = [[compiled(c, backend) for c in row] for row in node.rows()]
         self.terms = [(powers, compiled(c, backend)) for powers, c in node.terms()]
+        self.slopes: dict[Any, list[Any]] = {}
 
     def __call__(self, env: Mapping[Any, Any]) -> Any:
         """Evaluate at the values of a mapping; arrays broadcast."""
@@ -50,12 +53,43 @@ class Cell:
         terms = [(powers, c(env)) for powers, c in self.terms]
         if self.backend == "mpmath":
             return cell_in(mp, rows, terms)
-        flat = np.broadcast_arrays(*(np.asarray(c, dtype=float) for row in rows for c in row), *(c for _, c in terms))
-        size = self.count + 1
-        matrix = np.stack(flat[: len(rows) * size], axis=-1).reshape(*flat[0].shape, len(rows), size)
-        coefficients = dict(zip((p for p, _ in terms), flat[len(rows) * size :], strict=True))
-        value = np_cell(matrix, coefficients)
+        value = np_cell(*self._arrays([c for row in rows for c in row], [c for _, c in terms]))
         return value if value.ndim else value[()]
+
+    def with_slopes(self, env: Mapping[Any, Any], tangents: Sequence[Mapping[Any, Any]]) -> tuple[Any, list[Any]]:
+        """The average, and its derivatives along tangents of its symbols."""
+        calls = [c for row in self.rows for c in row] + [c for _, c in self.terms]
+        moved: list[list[Any]] = [[np.zeros(())] * len(calls) for _ in tangents]
+        for rates, tangent in zip(moved, tangents, strict=True):
+            for symbol, rate in tangent.items():
+                if symbol not in self.slopes:
+                    self.slopes[symbol] = [self._slope(expr, symbol) for expr in self.exprs]
+                for k, slope in enumerate(self.slopes[symbol]):
+                    if slope is not None:
+                        rates[k] = rates[k] + rate * np.asarray(slope(env), dtype=float)
+        here = [np.asarray(c(env), dtype=float) for c in calls]
+        shape = np.broadcast_shapes(*(v.shape for entries in (here, *moved) for v in entries))
+        flat = [np.broadcast_to(v, shape) for v in here]
+        size = len(calls) - len(self.terms)
+        rows, terms = self._arrays(flat[:size], flat[size:])
+        changes = [[np.broadcast_to(v, shape) for v in rates] for rates in moved]
+        value, slopes = np_cell_slopes(rows, terms, [self._arrays(c[:size], c[size:]) for c in changes])
+        return value if value.ndim else value[()], [s if s.ndim else s[()] for s in slopes]
+
+    @cached_property
+    def exprs(self) -> list[Expr]:
+        """The entries of the conditions, and the coefficients."""
+        return [c for row in self.node.rows() for c in row] + [c for _, c in self.node.terms()]
+
+    def _slope(self, entry: Expr, symbol: Any) -> Any:
+        slope = entry.diff(symbol)
+        return None if slope == 0 else self.compiled(slope, self.backend)
+
+    def _arrays(self, entries: Sequence[Any], coefficients: Sequence[Any]) -> tuple[np.ndarray, Terms]:
+        """The conditions as one array, and the coefficients of the monomials, of one shape."""
+        flat = np.broadcast_arrays(*(np.asarray(c, dtype=float) for c in (*entries, *coefficients)))
+        matrix = np.stack(flat[: len(entries)], axis=-1).reshape(*flat[0].shape, len(self.rows), self.count + 1)
+        return matrix, dict(zip((p for p, _ in self.terms), flat[len(entries) :], strict=True))
 
 
 def np_cell(rows: np.ndarray, terms: Terms) -> np.ndarray:
@@ -79,6 +113,8 @@ def np_cell(rows: np.ndarray, terms: Terms) -> np.ndarray:
     (three) in any case; with two variables that holds far into the tails.
     """
     count = rows.shape[-1] - 1
+    if np.all(_is_empty(rows)):
+        return np.zeros(rows.shape[:-2])
     if count > 2:
         rows, terms = _turned(rows, terms)
     previous, gap = None, 0.0
@@ -105,6 +141,78 @@ def np_cell(rows: np.ndarray, terms: Terms) -> np.ndarray:
     return value
 
 
+def np_cell_slopes(
+    rows: np.ndarray, terms: Terms, changes: Sequence[tuple[np.ndarray, Terms]]
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """:func:`np_cell` and its derivatives where conditions and coefficients move at given rates, one by one.
+
+    The polynomial changes inside; and each condition that moves takes or leaves what the polynomial is on its plane,
+    which is an average over a polyhedron with one variable less.
+    """
+    stacked = np.broadcast_to(rows, (1 + len(changes), *rows.shape))
+    inside = np_cell(stacked, {p: np.stack([c, *(more[p] for _, more in changes)]) for p, c in terms.items()})
+    slopes = list(inside[1:])
+    crossing = [k for k in range(rows.shape[-2]) if any(np.any(moved[..., k, :]) for moved, _ in changes)]
+    if not crossing:
+        return inside[0], slopes
+    length = np.linalg.norm(rows[..., crossing, 1:], axis=-1)
+    divisor = np.where(length > 0, length, 1.0)  # a condition on parameters alone jumps: nothing moves beside its jump
+    place = -rows[..., crossing, 0] / divisor
+    normal = rows[..., crossing, 1:] / divisor[..., None]
+    frame = np.linalg.qr(normal[..., None], mode="complete")[0][..., 1:]  # the own directions of the planes
+    origin = normal * place[..., None]
+    others = rows[..., np.array([[m for m in range(rows.shape[-2]) if m != k] for k in crossing], dtype=int), :]
+    offsets = others[..., 0] + np.einsum("...ri,...i->...r", others[..., 1:], origin)
+    planes = np.concatenate([offsets[..., None], others[..., 1:] @ frame], axis=-1)
+    here = _substituted({p: c[..., None] for p, c in terms.items()}, origin, frame)
+    count = normal.shape[-1]
+    unit = [(0,) * count, *(tuple(int(n == j) for n in range(count)) for j in range(count))]
+    polynomials = []
+    for moved, _ in changes:
+        rate = {power: moved[..., crossing, k] for k, power in enumerate(unit)}
+        polynomials.append(_product(here, _substituted(rate, origin, frame)))
+    powers = dict.fromkeys(p for polynomial in polynomials for p in polynomial)
+    zero = np.zeros(place.shape)
+    together = {p: np.stack([one.get(p, zero) + zero for one in polynomials]) for p in powers}
+    weight = np.where(length > 0, np.exp(-place * place / 2) / np.sqrt(2 * np.pi), 0.0) / divisor
+    with np.errstate(all="ignore"):
+        found = weight * np_cell(np.broadcast_to(planes, (len(changes), *planes.shape)), together)
+    found = np.sum(np.where(weight > 0, found, 0.0), axis=-1)
+    return inside[0], [slope + more for slope, more in zip(slopes, found, strict=True)]
+
+
+def _is_empty(rows: np.ndarray) -> np.ndarray:
+    """Whether conditions on parameters, or on the first variable alone, exclude each other."""
+    alone = np.all(rows[..., 2:] == 0, axis=-1)
+    low, high = _range(np.where(alone, rows[..., 1:2].sum(axis=-1), 0.0), rows[..., 0])
+    return np.any(np.all(rows[..., 1:] == 0, axis=-1) & (rows[..., 0] < 0), axis=-1) | (low > high)
+
+
+def _product(one: Terms, other: Terms) -> Terms:
+    """The product of two polynomials."""
+    out: dict[tuple[int, ...], Any] = {}
+    for a, c in one.items():
+        for b, d in other.items():
+            key = tuple(m + n for m, n in zip(a, b, strict=True))
+            out[key] = out.get(key, 0.0) + c * d
+    return out
+
+
+def _substituted(terms: Terms, origin: np.ndarray, frame: np.ndarray) -> Terms:
+    """A polynomial in ``origin + frame @ y``, in powers of ``y``."""
+    count = frame.shape[-1]
+    unit = [(0,) * count, *(tuple(int(n == j) for n in range(count)) for j in range(count))]
+    out: dict[tuple[int, ...], Any] = {}
+    for powers, c in terms.items():
+        product: Terms = {unit[0]: c}
+        for k in (k for k, n in enumerate(powers) for _ in range(n)):
+            line = dict(zip(unit, (origin[..., k], *(frame[..., k, j] for j in range(count))), strict=True))
+            product = _product(product, line)
+        for key, value in product.items():
+            out[key] = out.get(key, 0.0) + value
+    return out
+
+
 def _turned(rows: np.ndarray, terms: Terms) -> tuple[np.ndarray, Terms]:
     """Rotate the variables so that the first condition has the first one only, the second the first two.
 
@@ -112,21 +220,7 @@ def _turned(rows: np.ndarray, terms: Terms) -> tuple[np.ndarray, Terms]:
     """
     frame, triangle = np.linalg.qr(np.swapaxes(rows[..., 1:], -1, -2), mode="complete")
     turned = np.concatenate([rows[..., :1], np.swapaxes(triangle, -1, -2)], axis=-1)
-    count = frame.shape[-1]
-    unit = np.eye(count, dtype=int)
-    out: dict[tuple[int, ...], Any] = {}
-    for powers, c in terms.items():
-        product: dict[tuple[int, ...], Any] = {(0,) * count: c}
-        for k in (k for k, n in enumerate(powers) for _ in range(n)):  # z_k = sum of frame[k, j]*u_j
-            more: dict[tuple[int, ...], Any] = {}
-            for known, value in product.items():
-                for j in range(count):
-                    key = tuple(int(n) for n in np.add(known, unit[j]))
-                    more[key] = more.get(key, 0.0) + value * frame[..., k, j]
-            product = more
-        for key, value in product.items():
-            out[key] = out.get(key, 0.0) + value
-    return turned, out
+    return turned, _substituted(terms, np.zeros(frame.shape[:-1]), frame)
 
 
 def _integral(rows: np.ndarray, terms: Terms, reach: int, rule: int) -> tuple[np.ndarray, np.ndarray]:
@@ -164,19 +258,20 @@ def _panels(rows: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
     Conditions on this variable alone bound all panels; those of no width stand last, and are left out where they can.
     """
     count = rows.shape[-1] - 1
-    cuts = list(np.linspace(-reach, reach, 2 * int(np.ceil(reach / PANEL)) + 1))
+    shape = rows.shape[:-2]
+    regular = np.linspace(-reach, reach, 2 * int(np.ceil(reach / PANEL)) + 1)
+    cuts = [np.broadcast_to(regular, (*shape, regular.size))]
     with np.errstate(all="ignore"):
-        for some in combinations(range(rows.shape[-2]), count):
-            corner = rows[..., some, :]
-            top = np.concatenate([-corner[..., :1], corner[..., 2:]], axis=-1)
-            cuts.append(np.linalg.det(top) / np.linalg.det(corner[..., 1:]))
-        for k in range(rows.shape[-2]):
-            inner = np.linalg.norm(rows[..., k, 2:], axis=-1)
-            cuts += [(level * inner - rows[..., k, 0]) / rows[..., k, 1] for level in NEAR]
+        if chosen := list(combinations(range(rows.shape[-2]), count)):
+            corners = rows[..., np.array(chosen), :]
+            tops = np.concatenate([-corners[..., :1], corners[..., 2:]], axis=-1)
+            cuts.append(np.linalg.det(tops) / np.linalg.det(corners[..., 1:]))
+        inner = np.linalg.norm(rows[..., 2:], axis=-1)[..., None]
+        near = (np.array(NEAR) * inner - rows[..., 0, None]) / rows[..., 1, None]
+        cuts.append(near.reshape(*shape, -1))
     least, most = _range(np.where(np.all(rows[..., 2:] == 0, axis=-1), rows[..., 1], 0.0), rows[..., 0])
-    least, most = np.clip(least, -reach, reach), np.clip(most, -reach, reach)
-    clipped = [np.clip(np.nan_to_num(cut, nan=0.0), least, most) for cut in cuts]
-    edges = np.sort(np.stack(np.broadcast_arrays(*clipped), axis=-1), axis=-1)
+    least, most = np.clip(least, -reach, reach)[..., None], np.clip(most, -reach, reach)[..., None]
+    edges = np.sort(np.clip(np.nan_to_num(np.concatenate(cuts, axis=-1), nan=0.0), least, most), axis=-1)
     width = np.diff(edges)
     order = np.argsort(width <= 0, axis=-1, kind="stable")[..., : max(1, np.max(np.sum(width > 0, axis=-1)))]
     return np.take_along_axis(edges[..., :-1], order, axis=-1), np.take_along_axis(edges[..., 1:], order, axis=-1)

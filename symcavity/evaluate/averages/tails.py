@@ -123,7 +123,9 @@ def _check_poles(exprs: Mapping[str, Expr], laws: Mapping[Any, Any], env: Mappin
 def _with_poles(expr: Expr) -> dict[Any, list[tuple[Pass, Dummy, set[Any]]]]:
     """For each parameter that averages divide by: what is averaged over it, its symbol there, laws known to be fine."""
     out: dict[Any, list[tuple[Pass, Dummy, set[Any]]]] = {}
-    if not _is_linear(expr):  # a product of averages may be finite where that of what is averaged is not
+    bodies = [node.args[0] for node in expr.atoms(Average, Sum)]
+    divided = any(p.exp.is_negative and own_quantities(p.base) for body in bodies for p in body.atoms(Pow))
+    if not divided or not _is_linear(expr):  # a product of averages may be finite where that of a product is not
         return out
     for q, x, whole in _integrands(expr):
         if any(p.exp.is_negative and p.base.has(x) for p in whole.atoms(Pow)):
