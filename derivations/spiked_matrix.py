@@ -1,11 +1,14 @@
 """A signal of signs in a symmetric matrix of noise: the posterior of a spike of rank one.
 
-What is seen is ``Y = sqrt(lambda)*t*t'/N + J``. Both signs of the signal are as good as each other, so that the posterior has
-two mirror images, of which one is shown. The overlap is ``q = <tanh(lambda*q + sqrt(lambda*q)*z)>``; below ``lambda =
-1`` nothing of the signal is seen. The error ``1 - q**2`` of the matrix ``t*t'`` is the smallest that there is.
+What is seen is ``Y = sqrt(lambda)*t*t'/N + J``. Both signs of the signal are as good as each other, so that the
+posterior has two mirror images, of which one is shown. The overlap is ``q = <tanh(lambda*q + sqrt(lambda*q)*z)>``;
+below ``lambda = 1`` nothing of the signal is seen. The error ``1 - q**2`` of the matrix ``t*t'`` is the smallest that
+there is.
 
-Y. Deshpande, E. Abbe, A. Montanari, Information and Inference 6, 125 (2017); M. Dia, N. Macris, F. Krzakala, T. Lesieur, L.
-Zdeborova, in Advances in Neural Information Processing Systems 29 (2016).
+Values: ``lambda``, the ratio of signal to noise.
+
+Y. Deshpande, E. Abbe, A. Montanari, Information and Inference 6, 125 (2017); M. Dia, N. Macris, F. Krzakala, T.
+Lesieur, L. Zdeborova, in Advances in Neural Information Processing Systems 29 (2016).
 """
 
 from sympy import Rational, Sum, Symbol, sqrt
@@ -25,5 +28,5 @@ problem = Problem(
         "T. Lesieur, L. Zdeborova, in Advances in Neural Information Processing Systems 29 (2016)"
     ),
 ).gibbs(1)
-values = {snr: 2}
+values = {snr: 4}
 shown = [average(expect(s[i]) ** 2)]

@@ -57,7 +57,7 @@ class Sums:
         known = {*tied, *system.collective.multipliers}
         if other := [g for g in system.globals if g not in known]:
             raise UnsupportedLaw(
-                f"The measure has the global variable {other[0]}, which is no state, and which no sum over sites tells.",
+                f"The measure has the global variable {other[0]}, which is no state, and no sum over sites tells it.",
                 "instances of measures whose global variables are sums, as a squared sum in the energy brings them",
             )
         return cls(w, tied, held)
@@ -66,7 +66,7 @@ class Sums:
         """The sum over sites, by configuration."""
         out: Any = 0.0
         for kind, body in condition.parts.items():
-            body = self.w.system.own(body)  # noqa: PLW2901 - in the words of the system
+            body = self.w.system.own(body)
             own = [q for q in x if body.has(q)]
             rows = (len(next(iter(x.values()))), self.w.size(kind))
             out = out + np.broadcast_to(self.w.call(body, own)(*(x[q] for q in own)), rows).sum(axis=1)

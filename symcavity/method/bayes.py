@@ -1,8 +1,8 @@
 """Whether a Gibbs measure is the posterior of what made its data, and what follows: the identities of Nishimori.
 
-At ``beta = 1``, with the law of the teacher as prior and with minus the logarithm of the likelihood as loss, a draw from the
-measure is to the data what the teacher is. So the overlap of a mean with the teacher is its mean square, and a draw has
-the second moment of the teacher (Y. Iba, J. Phys. A 32, 3875, 1999).
+At ``beta = 1``, with the law of the teacher as prior and with minus the logarithm of the likelihood as loss, a draw
+from the measure is to the data what the teacher is. So the overlap of a mean with the teacher is its mean square, and a
+draw has the second moment of the teacher (Y. Iba, J. Phys. A 32, 3875, 1999).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sympy.stats.crv_types import NormalDistribution
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.measure import emission_parts
 from symcavity.method.theory import Theory
-from symcavity.model.averages import Average, Expect
+from symcavity.model.averages import Average, Expect, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.exact import is_random
 from symcavity.model.kinds import Kind
@@ -66,8 +66,8 @@ class Posterior:
 def posterior(theory: Theory) -> Posterior | None:
     """The posterior that a Gibbs measure is; None where that is not seen.
 
-    The law of the teacher is compared with the prior as a mixture of Gaussians, and each loss with the likelihood of what
-    its sites were given, at rational places.
+    The law of the teacher is compared with the prior as a mixture of Gaussians, and each loss with the likelihood of
+    what its sites were given, at rational places.
     """
     system = theory.system
     sent = [(kind, w) for kind, w in system.weights.items() if not w.is_field]
@@ -76,7 +76,7 @@ def posterior(theory: Theory) -> Posterior | None:
     ((kind, weight),) = sent
     (heard,) = (f for f in system.laws[kind].fields if f.states())
     try:
-        teacher = _of_pairs(theory, kind, weight) if heard.sender == kind else _of_losses(theory, kind, weight)
+        teacher = _of_pairs(theory, kind, weight) if heard.sender == kind else _of_losses(theory, kind)
         if teacher is None or not _is_same_law(_prior(weight), _law_of(teacher)):
             return None
     except (UnsupportedLaw, NotImplementedError):
@@ -162,7 +162,7 @@ def _is_zero(expr: Expr) -> bool:
 # -- what was given --------------------------------------------------------------------------------
 
 
-def _of_losses(theory: Theory, kind: Kind, weight: Weight) -> Expr | None:
+def _of_losses(theory: Theory, kind: Kind) -> Expr | None:
     """The teacher behind all losses, if they are minus the logarithms of likelihoods."""
     system, found = theory.system, set[Expr]()
     if system.globals:
@@ -194,7 +194,8 @@ def _is_likelihood(loss: Weight, u: Any) -> bool:
         return False
     (y,) = quenched
     symbols = sorted(set().union(*(e.free_symbols for e in (energy, loss.beta))) - set(h.indices), key=str)
-    rule: dict[Any, Any] = {s: Rational(7 + 3 * k, 11) for k, s in enumerate(s for s in symbols if isinstance(s, Symbol))}
+    plain = [s for s in symbols if isinstance(s, Symbol)]
+    rule: dict[Any, Any] = {s: Rational(7 + 3 * k, 11) for k, s in enumerate(plain)}
     weight = exp(-loss.beta * energy) * Mul(*(Heaviside(b, S.Half) for b in loss.bounds))
     if y.family.given is not None:
         if u is None or energy.has(u) or y.family.low is not None:
@@ -234,8 +235,9 @@ def _is_noise(energy: Expr, h: Any, u: Any, noise: Any, rule: dict[Any, Any]) ->
 def _of_pairs(theory: Theory, kind: Kind, weight: Weight) -> Expr | None:
     """The signal in what pairs of sites hear of each other, if the site hears it as through a Gaussian channel.
 
-    With the overlap in the place of the mean square and the second moment of the teacher in that of the states, what a site
-    gains is ``A*t*x + B*z*x - C*x**2/2`` beside its prior, with a standard Gaussian z: a posterior where A = B**2 = C.
+    With the overlap in the place of the mean square and the second moment of the teacher in that of the states, what a
+    site gains is ``A*t*x + B*z*x - C*x**2/2`` beside its prior, with a Gaussian z: a posterior where ``A = B**2
+    = C``.
     """
     system, core = theory.system, weight.state
     signals = {k for g in weight.energy.atoms(Global) for k in _linear(weight.energy.diff(g), core)}
@@ -256,9 +258,8 @@ def _of_pairs(theory: Theory, kind: Kind, weight: Weight) -> Expr | None:
         return None
     site = theory.inserted[kind]
     thermal, beta = site.solution.fluctuation, weight.beta
-    (own,) = (s for s, m in theory.order_parameters.items() if m == Average(weight.mean**2)) or (None,)
-    answer = next((s for s, m in theory.order_parameters.items() if s in theory.positive or m.has(weight.mean.family)
-                   and s != own), None)  # fmt: skip
+    words = {meaning: symbol for symbol, meaning in theory.order_parameters.items()}
+    own, answer = (words.get(Average(e)) for e in (weight.mean**2, SiteResponse(weight.mean)))
     if own is None or answer is None:
         return None
     told = {own: q, answer: beta * (whole - q)}

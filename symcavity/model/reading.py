@@ -180,8 +180,8 @@ def _read_condition(expr: Expr, relation: Any, where: str, book: FieldBook, *, m
     equality = isinstance(relation, Equality)
     if not any(variables_of(e) for e in (*parts.values(), shared)):
         raise DeclarationError(f"The constraint {relation} contains no variable.", "constraints on states")
-    rows = [*parts.items(), (FEATURE, shared)]
-    if equality and book.affine and not all(_is_affine(body, kind, book) for kind, body in rows):
+    every = [*parts.items(), (FEATURE, shared)]
+    if equality and book.affine and not all(_is_affine(body, kind, book) for kind, body in every):
         raise NotConvex(
             f"The equality {relation} is not linear in the states.",
             "linear equalities; Sum(w[i]**2, (i, 1, N)) <= N*B with convex summands",

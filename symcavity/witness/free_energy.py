@@ -28,7 +28,8 @@ def logarithms(step: Step, dps: int) -> list[Verdict]:
     *logs, whole = step.claims
     for claim in logs:
         gap, digits, how = direct_average(theory, claim.lhs, claim.rhs, dps)
-        out += result(how, bool(gap < 10.0**-digits), f"{claim.lhs}", f"{claim.lhs} differs by {float(gap):.2g}", digits)
+        wrong = f"{claim.lhs} differs by {float(gap):.2g}"
+        out += result(how, bool(gap < 10.0**-digits), f"{claim.lhs}", wrong, digits)
     slopes = next(s.claims for s in theory.derivation if s.rule == "free_energy_slopes")
     return out + _quotients(theory, logs, whole, slopes)
 
@@ -58,7 +59,8 @@ def _quotients(theory: Any, logs: Any, whole: Any, sloping: Any) -> list[Verdict
         return Solution(solution.task, solution.solved_at, {s: mp.mpf(v) for s, v in values.items()}, solution.reader)
 
     # an overlap may not exceed what its two moments allow: it is only made smaller
-    point = {s: v * (1 - OFF * rng.uniform(0.5, 1) if s in inside else 1 + OFF * rng.uniform(-1, 1)) for s, v in free.items()}
+    shares = {s: -rng.uniform(0.5, 1) if s in inside else rng.uniform(-1, 1) for s in free}
+    point = {s: v * (1 + OFF * shares[s]) for s, v in free.items()}
     here, worst = at(point), 0.0
     ok = all(claim.lhs.args[0] == whole.lhs for claim in sloping)
     told = []

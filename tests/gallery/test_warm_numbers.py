@@ -72,6 +72,13 @@ def test_sparse_means():
     held("sparse_means", mse, rel=1e-7)
 
 
+def test_spiked_matrix():
+    """The overlap of a signal of signs, ``q = <tanh(lambda q + sqrt(lambda q) z)>`` (Deshpande, Abbe and Montanari)."""
+    (ratio,) = (float(v) for v in module("spiked_matrix").values.values())
+    (q,) = settled(lambda q: (gauss(np.tanh(ratio * q + np.sqrt(ratio * q) * T)),), 0.5)
+    held("spiked_matrix", q)
+
+
 def test_correlated_points():
     """Soft margins of points whose covariance is known: its spectrum is Marchenko and Pastur's, and a constant."""
     angle = (np.arange(4000) + 0.5) * np.pi / 8000

@@ -77,16 +77,15 @@ def test_a_weight_without_its_volume(monkeypatch):
 
 
 def test_the_free_energy_of_a_convex_measure():
-    """About the minimum and over all states it is one number; its slope in beta is the energy, and its limit the minimum."""
+    """By two ways it is one number; its slope in beta is the energy, its limit a minimum."""
     problem = ConvexProblem(Sum((1 - h) ** 2, (mu, 1, P)) / 2 + square)
     one, other = problem.gibbs(beta).cavity(), Problem(Sum((1 - h) ** 2, (mu, 1, P)) / 2 + square).gibbs(beta).cavity()
     values = {alpha: 2, beta: 3}
     solution = one.solve(values)
     free, entropy = float(solution[one.free_energy]), float(solution[one.entropy])
     assert free == pytest.approx(float(other.solve(values)[other.free_energy]), rel=1e-12)
-    up, down = (
-        float(one.solve({alpha: 2, beta: b})[one.free_energy]) * float(b) for b in (Rational(301, 100), Rational(299, 100))
-    )
+    near = (Rational(301, 100), Rational(299, 100))
+    up, down = (float(one.solve({alpha: 2, beta: b})[one.free_energy]) * float(b) for b in near)
     assert (up - down) / 0.02 == pytest.approx(free + entropy / 3, rel=1e-5)
     cold = float(problem.cavity().solve({alpha: 2}).objective)
     late = one.solve({alpha: 2, beta: 10**6})

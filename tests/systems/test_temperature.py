@@ -10,7 +10,6 @@ from symcavity import (
     Coupling,
     DeclarationError,
     Feature,
-    Global,
     N,
     P,
     Quenched,
@@ -149,8 +148,6 @@ def test_what_is_refused():
         problem.cavity().observable(mean)
     with pytest.raises(UnsupportedLaw, match="equality"):
         ConvexProblem(square, [Eq(h, 1)]).gibbs(beta)
-    with pytest.raises(UnsupportedLaw, match="global"):
-        ConvexProblem(Sum((1 - h - Global("b")) ** 2, (mu, 1, P)) + square).gibbs(beta)
     with pytest.raises(UnsupportedLaw, match="fluctuate"):
         problem.gibbs(beta).sweep({beta: [1, 2]}, N=20)
     with pytest.raises(DeclarationError, match="thermal average"):

@@ -25,8 +25,8 @@ from symcavity.evaluate.solving.outcomes import Found, Lost
 from symcavity.evaluate.solving.rest import at_rest
 from symcavity.evaluate.solving.resting import RestingSolution
 from symcavity.evaluate.tolerances import tolerances
-from symcavity.model.quantities import SiteQuantity
 from symcavity.model.kinds import N, P
+from symcavity.model.quantities import SiteQuantity
 
 PACKAGE = str(Path(__file__).parents[1])
 MOST_AT_REST = 15  # digits of a limit with integrals

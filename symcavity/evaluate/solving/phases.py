@@ -1,7 +1,7 @@
 """Several solutions of a Gibbs measure: mirror images, states that do not settle, and what has all of the weight.
 
-Of several solutions that of the lowest free energy has all of the weight. It is the answer where it is the only one that
-small changes do not destroy; what has a mirror image is shown once. Where another one is stable too, the states
+Of several solutions that of the lowest free energy has all of the weight. It is the answer where it is the only one
+that small changes do not destroy; what has a mirror image is shown once. Where another one is stable too, the states
 may stay in either, and the user chooses.
 """
 
@@ -111,8 +111,9 @@ def dominant(solved: Sequence[Solution], gains: Sequence[float | None], resting:
 def rested(solution: Solution) -> float | None:
     """The free energy of a limit; None where it has no number."""
     measure = solution.task.measure
+    key = None if measure is None else measure.free_energy
     try:
-        value = solution.number(measure.free_energy) if measure is not None and measure.free_energy is not None else mp.nan
+        value = mp.nan if key is None else solution.number(key)
     except (UnsupportedLaw, NotConverged, FlatMinimum):
         return None
     return float(value) if mp.isfinite(value) else None
