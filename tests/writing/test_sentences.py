@@ -74,7 +74,8 @@ def test_every_section_is_asked_for_somewhere():
     """By its whole name, or as one of a family that code names by its first part."""
     folder = files("symcavity").joinpath("writing")
     code = "\n".join(p.read_text(encoding="utf-8") for p in folder.iterdir() if p.name.endswith(".py"))
-    code += files("symcavity").joinpath("face.py").read_text(encoding="utf-8")
+    face = sorted(files("symcavity").joinpath("face").iterdir(), key=lambda path: path.name)
+    code += "".join(path.read_text(encoding="utf-8") for path in face if path.name.endswith(".py"))
     for name in (name for name in templates() if not name.startswith("works.")):
         family, _, member = name.partition(".")
         assert not member or f"{name}" in code or f'"{family}.' in code or f'"{member}"' in code, name
