@@ -170,6 +170,7 @@ def _eliminated(
 
     Of several unknowns those come first that vanish with one of the ``edges``, the members of pairs: what is zero there
     is so without rounding.  With ``numbers`` one is put in where its factor is a number only, so that nothing grows.
+    Nothing is divided by what may vanish: responses from one field to another do, where fields are alike.
     """
     left, given = list(equations), dict[Any, Expr]()
     free = list(unknowns)
@@ -178,7 +179,7 @@ def _eliminated(
             (k, x, rate)
             for k, e in enumerate(left)
             for x in free
-            if e.has(x) and (rate := e.diff(x)) != 0 and not rate.has(*unknowns) and (rate.is_number or not numbers)
+            if e.has(x) and not (rate := e.diff(x)).has(*unknowns) and rate.is_nonzero and (rate.is_number or not numbers)
         )
         hit = min(hits, key=lambda h: (not h[2].is_number, not _vanishes(left[h[0]], h[1], edges), h[0]), default=None)
         if hit is None:
