@@ -376,7 +376,10 @@ class Family:
             return None
         self.last["scan", level] = x
         changes = (marks(sides)[:, 1:] != marks(sides)[:, :-1]) & (ray[1:] == ray[:-1])
-        hits = np.flatnonzero(changes.any(axis=0))
+        if faces is None:  # several may switch between two points: each has a place of its own
+            hits, rows = np.nonzero(changes.T)
+        else:
+            hits = np.flatnonzero(changes.any(axis=0))
         found: np.ndarray | None = r[hits]
         if hits.size and faces is not None:
             low, high = r[hits], r[hits + 1]
@@ -389,7 +392,7 @@ class Family:
                 low, high = np.where(same, middle, low), np.where(same, high, middle)
             found = (low + high) / 2
         elif hits.size:
-            rows, start = changes[:, hits].argmax(axis=0), x[:, hits].copy()
+            start = x[:, hits].copy()
 
             def side(r: np.ndarray, some: np.ndarray) -> np.ndarray | None:
                 there, here = look(at(ray[hits[some]], r), start[:, some])
@@ -401,8 +404,8 @@ class Family:
             found = sign_changes(side, *_bracketed(ray, r, sides, hits, rows))
         if found is None:
             return None
-        place = [hits[:k][ray[hits[:k]] == ray[h]].size for k, h in enumerate(hits)]
-        cuts = np.full((count, max(place, default=-1) + 1), reach)
+        place = np.arange(len(hits)) - np.searchsorted(ray[hits], ray[hits])  # which one of its ray's
+        cuts = np.full((count, int(place.max(initial=-1)) + 1), reach)
         cuts[ray[hits], place] = found
         points, weights, _ = along(cuts, rays, shares, reach=reach)
         return centre[:, None] + points, weights * np.exp(-centre @ points - centre @ centre / 2)

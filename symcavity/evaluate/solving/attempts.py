@@ -34,6 +34,7 @@ from symcavity.evaluate.solving.finish import finish, finished, limit_at_rest, w
 from symcavity.evaluate.solving.iterate import root_from_afar, root_near
 from symcavity.evaluate.solving.outcomes import Ended, Found, Handover, Lost, Outcome
 from symcavity.evaluate.solving.roots import FEW, STARTS, nearest_miss
+from symcavity.evaluate.watch import tick
 
 Effort = Literal["full", "brief", "near"]
 
@@ -338,6 +339,7 @@ def solve_given(
     """
     search = Search(task, given, observable, guess, effort=effort)
     for attempt in ATTEMPTS:
+        tick(attempt.name)
         outcome = _tried(attempt, search) if attempt.applies(search) else Lost()
         if isinstance(outcome, Found):
             return outcome.solution
