@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import DiracDelta, Dummy, Expr, Heaviside, Max, Mul, Piecewise, Pow, S
+from sympy import Abs, DiracDelta, Dummy, Expr, Heaviside, Max, Mul, Piecewise, Pow, S, sign
 
 
 def without_steps(expr: Expr) -> Expr:
@@ -23,6 +23,31 @@ def without_steps(expr: Expr) -> Expr:
         return Mul(*(f for f in factors if not (isinstance(f, Heaviside) and Max(0, f.args[0]) in bases)))
 
     return expr.replace(Mul, plain)
+
+
+def without_signs(expr: Expr) -> Expr:
+    """Return an expression in which no real variable is multiplied by its own sign: that is its modulus.
+
+    Examples
+    --------
+    >>> from sympy import Abs, Symbol
+    >>> x = Symbol("x", real=True)
+    >>> without_signs((Abs(x)**3).diff(x))
+    3*x*Abs(x)
+    """
+
+    def plain(*factors: Expr) -> Expr:
+        out = Mul(*factors)
+        for f in factors:
+            if isinstance(f, sign) and f.args[0].is_extended_real and any(_is_power(g, f.args[0]) for g in factors):
+                out = Abs(f.args[0]) * (out / f / f.args[0])
+        return out
+
+    return expr.replace(Mul, plain) if expr.has(sign) else expr
+
+
+def _is_power(factor: Expr, base: Expr) -> bool:
+    return factor == base or (isinstance(factor, Pow) and factor.base == base and bool(factor.exp.is_positive))
 
 
 def slope_of(expr: Expr, variable: Any) -> Expr:

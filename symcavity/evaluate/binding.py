@@ -109,6 +109,7 @@ def task_of(theory: Theory) -> Task:
             lambda: variance_of_minimum(theory),
             lambda: (perturbed(theory), lambda key: as_averages(theory, key), lambda body: in_states(theory, body)),
             lambda observed, over: pair_of(theory, observed, over),
+            theory.in_words,
             theory.units,
             theory.assumed(),
             system.name,

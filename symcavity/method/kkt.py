@@ -14,7 +14,7 @@ from typing import Any
 from sympy import Add, Eq, Expr, S, Sum, Symbol
 
 from symcavity.algebra.exponentials import as_fraction
-from symcavity.algebra.hinges import without_steps
+from symcavity.algebra.hinges import without_signs, without_steps
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.epigraph import epigraph
 from symcavity.method.lagrangian import Lagrangian
@@ -242,7 +242,7 @@ def _stationarity(
         if side in q.site and q not in multipliers
     )
     for state in states:
-        slope = own.diff(state).xreplace(local)
+        slope = without_signs(own.diff(state)).xreplace(local)
         force = Add(
             *(
                 f.emission.diff(state) * _heard_back(f, messages[f.symbol])

@@ -166,11 +166,7 @@ def _fields(theory: Theory, site: Site) -> tuple[Answered, ...]:
 
 def as_averages(theory: Theory, key: Any) -> Expr:
     """An observable as it is made of averages: order parameters and the names of a declaration written out."""
-    found = theory.named_by(key)
-    named = theory.system.named
-    while names := [n for n in named if found.has(n)]:
-        found = found.xreplace({n: named[n] for n in names})
-    return found.xreplace(dict(theory.order_parameters))
+    return theory.in_words(key).xreplace(dict(theory.order_parameters))
 
 
 def in_states(theory: Theory, body: Expr) -> Expr:

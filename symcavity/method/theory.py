@@ -198,6 +198,13 @@ class Theory:
             return words[key]
         return observable_of(key, self.system, words.values())
 
+    def in_words(self, key: Any) -> Expr:
+        """An observable in the words of the declaration, with the names of its own observables written out."""
+        found, named = self.named_by(key), self.system.named
+        while names := [n for n in named if found.has(n)]:
+            found = found.xreplace({n: named[n] for n in names})
+        return found
+
     def observable(self, key: Any) -> Expr:
         """Return an observable in terms of order parameters, global variables and parameters.
 

@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sympy import Add, Dummy, Expr, LessThan, Matrix, S, Symbol, lambdify
+from sympy import Add, Dummy, Expr, Heaviside, LessThan, Matrix, S, Symbol, lambdify, sign
+from sympy.core.relational import Relational
 
 from symcavity.algebra.choice import in_cases
 from symcavity.algebra.precision import mp
@@ -238,21 +239,24 @@ class BruteForce:
     def _average(self, site: SiteCost, points: list[dict[Any, Any]]) -> tuple[np.ndarray, float]:
         """The average minimum at some points, and the size of the minima."""
         count, searched = len(site.etas), len(site.variables) + len(site.fields)
-        z, share = _grid(count, max(LEAST, NODES[max(count, 1)] // FEWER[max(searched, 1)]))
+        nodes = max(LEAST, NODES[max(count, 1)] // FEWER[max(searched, 1)])
         free = {s for e in site.exprs for s in e.free_symbols if s in points[0]}
         numbers = [*self._quenched(site), *sorted(free, key=str)]
         heard = {h.declared.symbol: h.eta for h in self.theory.inserted[site.kind].heard}
         laws = self.theory.system.laws[site.kind].equations
         named = {e.lhs: e.rhs.xreplace(heard) for e in laws if isinstance(e.lhs, SiteQuantity)}
-        rows, weights = [], []
-        for point in points:
+        rows, weights, owner = [], [], []
+        for place, point in enumerate(points):
             for rule, weight in self._cases(site, point):
-                fields = np.linalg.cholesky(_number(site.covariance, rule)) @ z if count else z
+                likely = weight.xreplace(named).xreplace(rule)
+                root = np.linalg.cholesky(_number(site.covariance, rule)) if count else np.zeros((0, 0))
+                fields, share = _grid(root, nodes, _jumps(site, likely, rule), site.etas)
                 values = [*(float(rule[s]) for s in numbers), *_inverse(_number(site.curvature, rule)).ravel()]
-                rows.append(np.concatenate([fields, np.repeat(np.array(values)[:, None], z.shape[1], axis=1)]))
-                on_fields = lambdify(site.etas, weight.xreplace(named).xreplace(rule), MODULES)
+                rows.append(np.concatenate([fields, np.repeat(np.array(values)[:, None], share.size, axis=1)]))
+                on_fields = lambdify(site.etas, likely, MODULES)
                 with np.errstate(all="ignore"):
                     weights.append(share * np.broadcast_to(on_fields(*fields), share.shape))
+                owner.append(np.full(share.size, place))
         stacked = np.concatenate(rows, axis=1)
         size = range(len(site.fields))
         springs = [[Symbol(f"spring_{a}_{b}") for b in size] for a in size]
@@ -262,8 +266,9 @@ class BruteForce:
         call = lambdify([*marks.values()], in_cases(site.cost + bound).xreplace(marks), MODULES)
         with np.errstate(all="ignore"):
             found = _searched(lambda *x: call(*x, *stacked), searched, stacked.shape[1])
-        parts = np.array(weights) * found.reshape(len(weights), -1)
-        return parts.sum(axis=1).reshape(len(points), -1).sum(axis=1), float(np.abs(parts).sum() / len(points))
+        parts = np.concatenate(weights) * found
+        sums = np.bincount(np.concatenate(owner), parts, minlength=len(points))
+        return sums, float(np.abs(parts).sum() / len(points))
 
 
 def _number(matrix: Any, rule: dict[Any, Any]) -> np.ndarray:
@@ -274,15 +279,62 @@ def _inverse(matrix: np.ndarray) -> np.ndarray:
     return np.linalg.inv((matrix + matrix.T) / 2) if matrix.size else matrix
 
 
-def _grid(count: int, nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points and weights of an average over independent Gaussians; no point has a zero, where laws may jump."""
-    z = (np.arange(2 * (nodes // 2)) + 0.5) * (2 * REACH / (2 * (nodes // 2))) - REACH
-    w = np.exp(-z * z / 2)
-    points = np.array([part.ravel() for part in np.meshgrid(*[z] * count, indexing="ij")]).reshape(count, -1)
-    weights = np.ones(1)
-    for _ in range(count):
-        weights = np.outer(weights, w / w.sum()).ravel()
-    return (points, weights) if count else (np.zeros((0, 1)), weights)
+def _jumps(site: SiteCost, likely: Expr, rule: dict[Any, Any]) -> list[Expr]:
+    """The expressions in given fields at whose zeros the cost of a site, or the weight of a case, may jump."""
+    cost = in_cases(site.cost)
+    nodes = {node for expr in (cost, in_cases(likely)) for node in expr.atoms(Relational, sign, Heaviside)}
+    found = {(n.lhs - n.rhs if isinstance(n, Relational) else n.args[0]).xreplace(rule) for n in nodes}
+    return sorted((e for e in found if e.free_symbols and e.free_symbols <= {*site.etas}), key=str)
+
+
+def _grid(root: np.ndarray, nodes: int, jumps: list[Expr], etas: tuple[Symbol, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Values of Gaussian fields, and weights of an average over them; each axis is cut where something jumps.
+
+    ``root`` is a triangular root of their covariance: the first fields bound what is given of the next one.
+    """
+    z, weights = np.zeros((0, 1)), np.ones(1)
+    for axis in range(len(root)):
+        before = root[axis, :axis] @ z
+        known = dict(zip(etas, root[:axis, :axis] @ z, strict=False))
+        cuts = [_zero(e, etas[axis], known, before, root[axis, axis]) for e in jumps if _last(e, etas) == axis]
+        ends = [np.full(z.shape[1], side * REACH) for side in (-1, 1)]
+        edges = np.sort(np.clip([*ends, *cuts], -REACH, REACH), axis=0)
+        rule, parts = _rule(-(-nodes // (len(edges) - 1)), is_cut=bool(cuts))
+        lengths = np.diff(edges, axis=0)[:, None, :]
+        new = edges[:-1, None, :] + lengths * (1 + rule[None, :, None]) / 2
+        share = np.exp(-new * new / 2) * lengths * parts[None, :, None]
+        share = (share / share.sum(axis=(0, 1))).reshape(-1, z.shape[1])
+        count = len(share)
+        z = np.concatenate([np.tile(z, (1, count)), new.reshape(1, -1)])
+        weights = (share * weights).ravel()
+    return root @ z, weights
+
+
+def _rule(nodes: int, *, is_cut: bool) -> tuple[np.ndarray, np.ndarray]:
+    """A rule on -1 to 1: Gauss-Legendre at the edge of a jump, equal steps where all ends in Gaussian tails."""
+    if is_cut:
+        return np.polynomial.legendre.leggauss(nodes)
+    return (2 * np.arange(nodes) + 1) / nodes - 1, np.ones(nodes)
+
+
+def _last(expr: Expr, etas: tuple[Symbol, ...]) -> int:
+    """The place of the last field that an expression holds."""
+    return max(k for k, eta in enumerate(etas) if expr.has(eta))
+
+
+def _zero(expr: Expr, eta: Symbol, known: dict[Symbol, np.ndarray], before: np.ndarray, width: float) -> np.ndarray:
+    """Where an expression that is linear in a field is zero, in the field's own standard deviations.
+
+    Raises
+    ------
+    NotSearched
+        If it is not linear.
+    """
+    slope = expr.diff(eta)
+    if slope.has(eta):
+        raise NotSearched(f"the cost jumps where {expr} vanishes, which is not linear in a field")
+    ends = lambdify([*known], [-expr.xreplace({eta: S.Zero}) / slope], MODULES)(*known.values())
+    return (np.broadcast_to(ends[0], before.shape) - before) / width
 
 
 def _searched(call: Callable[..., Any], count: int, size: int) -> np.ndarray:

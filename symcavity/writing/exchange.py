@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -142,8 +142,8 @@ def _declaration(derivation: Derivation, write: Encoder) -> dict[str, Any]:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def read_derivation(source: str | bytes | Mapping[str, Any], derive: Callable[..., Theory] = Theory) -> Derivation:
-    """Return the derivation that a JSON text holds; ``derive`` makes the theory of a system.
+def read_derivation(source: str | bytes | Mapping[str, Any]) -> Derivation:
+    """Return the derivation that a JSON text holds.
 
     The claims are those of the text.  What their witnesses start from is derived again from the declaration in it.
 
@@ -160,14 +160,14 @@ def read_derivation(source: str | bytes | Mapping[str, Any], derive: Callable[..
         mark = [document.get(k) for k in ("format", "version")] if isinstance(document, Mapping) else document
         raise ValuesError(f"This is no derivation of a version that is known: {mark!r:.80}.", SUPPORTED)
     try:
-        return _read(document, derive)
+        return _read(document)
     except SymcavityError as problem:
         raise ValuesError(f"The derivation cannot be read: {problem.found}", problem.supported, problem.hint) from None
     except RAW as problem:
         raise ValuesError(f"The derivation is incomplete: {type(problem).__name__}: {problem}.", SUPPORTED) from None
 
 
-def _read(document: Mapping[str, Any], derive: Callable[..., Theory]) -> Derivation:
+def _read(document: Mapping[str, Any]) -> Derivation:
     for part in ("steps", "parameters", "results"):
         if not isinstance(document[part], list):
             raise ValuesError(f"The {part} are {document[part]!r:.60}.", "a list")
@@ -175,7 +175,7 @@ def _read(document: Mapping[str, Any], derive: Callable[..., Theory]) -> Derivat
     if method not in ("cavity", "naive"):
         raise ValuesError(f"The method is {method!r:.40}.", "cavity, naive")
     system = _system(document["declaration"], Decoder(document["nodes"]))
-    theory = derive(system, naive=method == "naive")
+    theory = Theory(system, naive=method == "naive")
     fresh = [*record(theory), *_answers(document.get("asked", {}), theory, Decoder(document["nodes"]))]
     numbers = Encoder()  # bound symbols are those of the new derivation, by the order in which they come
     for step in fresh:

@@ -5,7 +5,7 @@ import pytest
 from mpmath import mp
 from scipy.optimize import brentq, linprog
 from scipy.stats import norm
-from sympy import Abs, Eq, Max, Rational, Sum, Symbol, cosh, log, sqrt, tanh
+from sympy import Abs, Eq, Heaviside, Max, Ne, Rational, Sum, Symbol, cosh, log, sign, sqrt, tanh
 
 from symcavity import (
     ConvexProblem,
@@ -338,8 +338,8 @@ def test_what_continuation_from_near_loads_finds_is_sifted_as_a_root(monkeypatch
     monkeypatch.setattr(attempts, "along_values", lambda *_args, **_kinds: None)
     monkeypatch.setattr(attempts, "limit_at_rest", lambda *_args: None)
     monkeypatch.setattr(attempts, "roots_of", lambda *_args, **_kinds: [])
-    for sign, found in ((1, True), (-1, False)):
-        point = {s: sign * v for s, v in root.items()}
+    for side, found in ((1, True), (-1, False)):
+        point = {s: side * v for s, v in root.items()}
 
         def along_load(_task, _given, begin, p=point, **_):
             return (p if begin in NEAR else None), None
@@ -351,3 +351,30 @@ def test_what_continuation_from_near_loads_finds_is_sifted_as_a_root(monkeypatch
         else:
             with pytest.raises(NotConverged, match="admissible"):
                 attempts.solve_given(task, given, lambda o: o)
+
+
+SHARE = Symbol("share")
+
+
+@pytest.fixture(scope="module")
+def recovered():
+    """A sparse non-negative teacher that the smallest sum of weights recovers."""
+    problem = ConvexProblem(
+        Sum(w[i], (i, 1, N)),
+        [Eq(u - Sum(x[mu, i] * t[i], (i, 1, N)), 0), w[i] >= 0],
+        named={SHARE: average(w[i] > 0)},
+    )
+    law = {0: Rational(7, 10), 1: Rational(1, 5), Rational(1, 2): Rational(1, 10)}
+    return problem.cavity().solve({alpha: Rational(4, 5), t: law})
+
+
+def test_weights_above_zero_are_those_of_the_teacher(recovered):
+    """On the way to the limit half of those that vanish are above zero; in instances none is."""
+    assert recovered[average(w[i] > 0)] == recovered["average(w[i] > 0)"] == recovered[SHARE]
+    found = [recovered[average(event)] for event in (w[i] > 0, Ne(w[i], 0), sign(w[i]), Heaviside(w[i], 0))]
+    assert found == pytest.approx([0.3] * 4)
+
+
+def test_a_threshold_at_a_value_of_the_teacher(recovered):
+    events = (w[i] > 1, w[i] >= 1, Eq(w[i], Rational(1, 2)), w[i] < Rational(3, 4))
+    assert [recovered[average(event)] for event in events] == pytest.approx([0, 0.2, 0.1, 0.8])

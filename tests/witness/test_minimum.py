@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
-from sympy import Rational
+from scipy.special import erfc
+from sympy import Max, Rational, Sum, Symbol, sign
 
+from symcavity import ConvexProblem, Coupling, Feature, Global, N, P, Quenched, i, mu
 from symcavity.derivations import soft_margin
 from symcavity.model.equations import Equation
 from symcavity.witness import minimum, site_minima
@@ -21,6 +23,25 @@ def test_searches_within_searches():
     z = np.array([-2.0, 0.5, 3.0])
     found = site_minima._searched(lambda x, y: np.maximum(0, 1 - x) + (x - y) ** 2 / 2 + (y - z) ** 2 / 2, 2, 3)
     assert found == pytest.approx([2.0, 0.0625, 0.0], abs=1e-7)
+
+
+def test_a_grid_is_cut_where_something_jumps():
+    """Of two fields of correlation 0.6: how likely the first exceeds 0.7, and the second exceeds the first by 0.3."""
+    first, second = Symbol("first"), Symbol("second")
+    root = np.array([[1.0, 0.0], [0.6, 0.8]])
+    jumps = [first - Rational(7, 10), second - first - Rational(3, 10)]
+    fields, weights = site_minima._grid(root, 40, jumps, (first, second))
+    assert weights[fields[0] > 0.7].sum() == pytest.approx(erfc(0.7 / np.sqrt(2)) / 2, rel=1e-3)
+    assert weights[fields[1] - fields[0] > 0.3].sum() == pytest.approx(erfc(0.3 / np.sqrt(2 * 0.8)) / 2, rel=1e-3)
+
+
+def test_labels_that_a_threshold_decides():
+    """The minimum of a squared hinge, with a bias, whose labels are signs of a teacher's field beyond a threshold."""
+    x, w, t, b, theta = Coupling("x"), Feature("w"), Quenched("t", i), Global("b"), Symbol("theta", real=True)
+    y = sign(Sum(x[mu, i] * t[i], (i, 1, N)) - theta)
+    miss = Max(0, 1 - y * (Sum(x[mu, i] * w[i], (i, 1, N)) + b))
+    problem = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 2 + Sum(miss**2, (mu, 1, P)))
+    assert all(v.ok for v in problem.cavity().derivation["minimum"].verdicts(20))
 
 
 @pytest.fixture(scope="module")

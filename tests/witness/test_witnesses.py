@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sympy import Abs, Eq, Max, Rational, S, Sum, Symbol
+from sympy import Abs, Eq, Max, Piecewise, Rational, S, Sum, Symbol, exp, log
 
 from symcavity import (
     BipartiteSystem,
@@ -391,3 +391,17 @@ def test_a_number_that_was_not_reached_is_no_evidence():
     side = theory.inserted[DATUM]
     with pytest.raises(NotConverged):
         joint_average(side, side.law.unknowns[0], S.NaN)
+
+
+def test_a_law_by_cases_of_its_own_unknown():
+    """|w|^3/3: one field belongs to a positive and a negative root of the two cases; which is which stands in w."""
+    x, w, y = Coupling("x"), Feature("w"), Quenched("y", mu)
+    h = Sum(x[mu, i] * w[i], (i, 1, N))
+    problem = ConvexProblem(Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)) + Sum(Abs(w[i]) ** 3, (i, 1, N)) / 3)
+    step = problem.cavity().derivation["feature.solution"]
+    assert all(v.ok for v in step.verdicts(20))
+    claim = step.claims[0]
+    (negative, test), (positive, _) = claim.rhs.args
+    swapped = Equation(claim.lhs, Piecewise((positive, test), (negative, True)))
+    broken = problem.cavity().derivation.replaced("feature.solution", claims=(swapped, *step.claims[1:]))
+    assert not all(v.ok for v in broken["feature.solution"].verdicts(20))

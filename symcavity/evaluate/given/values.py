@@ -76,6 +76,8 @@ class Task:
         What a small term in the objective moves; the reading of observables, and of what a site has, in states.
     pair : callable
         Two sites at given couplings: of an observed quantity and what varies; raises UnsupportedLaw likewise.
+    words : callable
+        An observable in the words of the declaration.
     units : dict
         Globals by their scaled unknowns.
     conditions : tuple
@@ -111,6 +113,7 @@ class Task:
     variance_of_minimum: Callable[[], Expr]
     perturbed: Callable[[], tuple[Perturbed, Callable[[Any], Any], Callable[[Expr], Expr]]]
     pair: Callable[[Any, Any], Pair]
+    words: Callable[[Any], Expr]
     units: dict[Symbol, Expr]
     conditions: tuple[Any, ...] = ()
     title: str = ""

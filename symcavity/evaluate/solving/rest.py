@@ -67,6 +67,11 @@ class Rest:
         rounds = -mp.log(factor) / max(map(abs, self.drift.values()))
         return {s: v * mp.exp(rounds * self.drift.get(s, 0)) for s, v in self.point.items()}
 
+    def within(self, size: Any) -> Point:
+        """A point so far on the way that all that vanishes is smaller than a number."""
+        rounds = max([mp.log(size / abs(self.point[s])) / self.drift[s] for s in self.vanishing] + [mp.zero])
+        return {s: v * mp.exp(rounds * self.drift.get(s, 0)) for s, v in self.point.items()}
+
     @property
     def limits(self) -> Point:
         """All unknowns in the limit."""

@@ -6,17 +6,19 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from sympy import Basic, Expr, Symbol
+from sympy import Expr, S, Symbol
 
 from symcavity.algebra.precision import given_out, mp
 from symcavity.errors import FlatMinimum
 from symcavity.evaluate.averages.twice import limited
 from symcavity.evaluate.given.values import Given, Task
+from symcavity.evaluate.solutions.events import beside_thresholds
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving.rest import Rest
 from symcavity.evaluate.solving.rest_map import DEEPER, LOOSE, NOISE, PREC
 
 GOES = 1e-2  # by what an observable shows that it goes with what vanishes
+MARGIN = Symbol("margin", positive=True)  # of events, and vanishes more slowly than the states do
 
 
 class RestingSolution(Solution):
@@ -58,11 +60,20 @@ class RestingSolution(Solution):
 
     def number(self, key: Any) -> Any:
         """The value of an observable; one of a global or dual variable that the minimum does not fix is refused."""
-        if (key if isinstance(key, Basic) else self._expression(key)).has(*self.loose):
+        if self._task.words(key).has(*self.loose):
             raise self._not_fixed()
         if self._multipliers and self.expression(key) in self._multipliers:
             raise self._not_fixed()
         return super().number(key)
+
+    def _expression(self, key: Any) -> Expr:
+        """The observable, with a margin around the thresholds of events, where it has events."""
+        words = self._task.words(key)
+        counted = beside_thresholds(words, MARGIN)
+        return super()._expression(key if counted == words else counted)
+
+    def _check_known(self, expr: Expr, key: Any) -> None:
+        super()._check_known(expr.xreplace({MARGIN: S.One}), key)
 
     def _not_fixed(self) -> FlatMinimum:
         if len(self.loose) == len(self._multipliers):
@@ -91,8 +102,8 @@ class RestingSolution(Solution):
 
     def _limit(self, expr: Expr, ways: Mapping[Symbol, float], scales: Mapping[Symbol, float]) -> Any:
         """The limit of an expression, with some unknowns moved in their coordinates, and others in logarithms."""
-        with mp.workprec(self._prec()):
-            points = [self._rest.deeper(factor) for factor in (1.0, DEEPER)]
+        points = self._points(expr)
+        with mp.workprec(max(map(self._prec, points))):
             moved = [{**p, **{s: mp.sinh(mp.asinh(p[s]) + way) for s, way in ways.items()}} for p in points]
             moved = [{**p, **{s: p[s] * mp.exp(way) for s, way in scales.items()}} for p in moved]
         near, nearer = (self._near(expr, point) for point in moved)
@@ -103,20 +114,29 @@ class RestingSolution(Solution):
         with mp.workdps(self.dps):
             return +nearer
 
+    def _points(self, expr: Expr) -> list[dict[Symbol, Any]]:
+        """Two points on the way to the limit; far enough for events, so that a margin has no share of the digits."""
+        if not expr.has(MARGIN):
+            with mp.workprec(self._prec(self._rest.point)):
+                return [self._rest.deeper(factor) for factor in (1.0, DEEPER)]
+        margins = [mp.mpf(10) ** (-self.dps - more) for more in (2, 4)]
+        with mp.workprec(self._prec({MARGIN: margins[-1] ** 4, **self._rest.point})):
+            return [{**self._rest.within(margin**4), MARGIN: margin} for margin in margins]
+
     def _near(self, expr: Expr, point: dict[Symbol, Any]) -> Any:
         """The value close to the limit."""
         if self._task.is_projected or self._given.is_ruled(self._task):
             with np.errstate(all="ignore"):
                 env = {**self._given.environment("numpy"), **{s: float(v) for s, v in point.items()}}
                 return mp.mpf(float(self._task.compiled(expr, "numpy")(env)))
-        value, other = (self._exactly(expr, point, prec) for prec in (PREC + 4 * self.dps, self._prec()))
+        value, other = (self._exactly(expr, point, prec) for prec in (PREC + 4 * self.dps, self._prec(point)))
         if value and abs(value - other) <= abs(value) * mp.mpf(10) ** -self.dps:
             return value
         return other  # terms cancel, up to what is as small as the unknowns are
 
-    def _prec(self) -> int:
+    def _prec(self, point: Mapping[Symbol, Any]) -> int:
         """Bits for terms that cancel up to what is as small as the unknowns are."""
-        return PREC + 4 * self.dps + int(4 * max(abs(mp.log(abs(v), 2)) for v in self._rest.point.values() if v))
+        return PREC + 4 * self.dps + int(4 * max(abs(mp.log(abs(v), 2)) for v in point.values() if v))
 
     def _exactly(self, expr: Expr, point: dict[Symbol, Any], prec: int) -> Any:
         with mp.workprec(prec):

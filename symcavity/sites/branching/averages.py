@@ -307,26 +307,15 @@ class SiteEnsemble:
         return total
 
     def _edge(self, region: Any, which: int) -> Expr:
-        """The end of an implicit branch in its own unknown."""
-        x, psi = region.implicit
-        t = (region.low, region.high)[which]
-        ends = set()
-        for branch in self.solution.branches:
-            if branch.implicit != region.implicit or branch.label != region.label:
-                continue
-            for condition in branch.conditions:
-                slope = condition.diff(x)
-                if slope == 0 or slope.has(x):
-                    continue
-                edge = cancel(-condition.xreplace({x: S.Zero}) / slope)
-                if (psi.xreplace({x: edge}) * self.solution.reflection - t).expand() == 0:
-                    ends.add(edge)
-        if len(ends) != 1:
+        """The end of an implicit region in its own unknown."""
+        found = self.solution.edge(region, which)
+        if found is None:
             raise UnsupportedLaw(
-                f"The end {t} of an implicit branch of the {self.kind} law is not an end of its unknown.",
+                f"The end {(region.low, region.high)[which]} of an implicit branch of the {self.kind} law is not an "
+                "end of its unknown.",
                 "branches that end where a pair or a kink switches",
             )
-        return ends.pop().xreplace(self._zero())
+        return found.xreplace(self._zero())
 
     # -- responses to fields in which the law jumps ----------------------------------------------
 

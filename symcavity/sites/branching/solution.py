@@ -137,14 +137,34 @@ class SiteSolution:
                 found |= {q for q, gap in gaps.items() if gap != 0 and min(_drawn(gap, 18, 3)) > _INSIDE}
         return frozenset(found)
 
+    def edge(self, region: Region, which: int) -> Expr | None:
+        """The lower (0) or upper (1) end of an implicit region in its own unknown; None if it has no such end."""
+        if region.implicit is None or (end := (region.low, region.high)[which]) is None:
+            return None
+        x, psi = region.implicit
+        alike = [b for b in self.branches if b.implicit == region.implicit and b.label == region.label]
+        slopes = [(c, c.diff(x)) for b in alike for c in b.conditions]
+        places = {cancel(-c.xreplace({x: S.Zero}) / slope) for c, slope in slopes if slope != 0 and not slope.has(x)}
+        found = [place for place in places if (psi.xreplace({x: place}) * self.reflection - end).expand() == 0]
+        return found[0] if len(found) == 1 else None
+
     def fixing(self) -> Expr:
-        """What the field is as a function of the implicit unknown: by cases of the field, if it is not one function."""
+        """What the field is as a function of the implicit unknown: if it is not one function, by cases.
+
+        An implicit case is one of the unknown, as the field has the same value elsewhere too; an explicit one, which
+        stands before them, is one of the field.
+        """
         laws = [region.implicit[1] if region.implicit else self.inner for region in self.regions]
         if len(different := set(laws) - {self.inner}) == 1:
             return different.pop()
-        t = self.reflection * self.inner
-        ends = (S.true if region.high is None else t < region.high for region in self.regions)
-        return Piecewise(*zip(laws, ends, strict=True), evaluate=False)
+        cases: list[tuple[Expr, Any]] = []
+        for region, law in sorted(zip(self.regions, laws, strict=True), key=lambda pair: pair[0].implicit is not None):
+            low, high, place = region.low, region.high, self.reflection * self.inner
+            if region.implicit is not None:
+                low, high, place = self.edge(region, 0), self.edge(region, 1), region.implicit[0]
+            bounds = [place > low] if low is not None else []
+            cases.append((law, And(*bounds, *([place < high] if high is not None else []))))
+        return Piecewise(*cases[:-1], (cases[-1][0], True), evaluate=False)
 
     def expression(self, state: SiteQuantity) -> Expr:
         """One expression for a state: by ``Max`` where two branches meet at zero, else by cases."""

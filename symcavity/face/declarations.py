@@ -1,0 +1,307 @@
+"""What users declare, with the verbs that derive its theory and draw its instances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from symcavity.errors import ValuesError
+from symcavity.face.identities import Symmetry
+from symcavity.face.instances import WithInstances
+from symcavity.face.refusals import refuse_motion
+from symcavity.face.theories import Theory
+from symcavity.model.problem import Problem as ProblemData
+from symcavity.model.system import System as SystemData
+from symcavity.record.verbs import with_verbs
+
+if TYPE_CHECKING:
+    from symcavity.method.equivalent import LinearEquivalent as LinearEquivalentData
+
+
+class BipartiteSystem(WithInstances, SystemData):
+    """A system of coupled kinds of sites: features, data, and those that :func:`symcavity.Sites` declares.
+
+    Parameters
+    ----------
+    equations : sequence of Eq
+        Equations of a site (one free index, such as ``i`` or ``mu``), whose coupling to other sites is a sum
+        ``Sum(x[mu, i]*..., (i, 1, N))``; and global conditions without a free index, such as
+        ``Eq(Sum(y[mu]*lam[mu], (mu, 1, P)), 0)``.
+    conditions : sequence of Complementary
+        Complementarity conditions of a site.
+    fixed : sequence of Eq
+        Conditions on averages, ``Eq(average(w[i]**2), 1/kappa**2)``.
+    initial : sequence of Eq
+        Of states that move: their first values, ``Eq(x[i, 0], a[i])``.
+    name : str, optional
+        A title for the derivation.
+    cite : str, optional
+        Works, parted by semicolons, which derivations cite; equation numbers in ``source`` are those of the first.
+    source : dict, optional
+        Its equation numbers by the key of the step: ``{"datum.cavity_field": "40"}``.
+    named : dict, optional
+        Names of observables: ``{E: average(...)}``.
+
+    Notes
+    -----
+    The engine adds the sources ``I_i`` and ``I^mu`` itself, to the right-hand side of each equation
+    that carries a random field (paper, equations 28, 29, 126, 127).
+    """
+
+    def _system(self) -> BipartiteSystem:
+        return self
+
+    @cached_property
+    def _cavity(self) -> Theory:
+        return Theory(self, naive=False)
+
+    @cached_property
+    def _naive(self) -> Theory:
+        return Theory(self, naive=True)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process needs: a theory is derived again there, where one is asked for."""
+        return {name: value for name, value in vars(self).items() if name not in ("_cavity", "_naive")}
+
+    def cavity(self) -> Theory:
+        """Derive the cavity theory; the same one when it is asked for again."""
+        return self._cavity
+
+    def naive(self) -> Theory:
+        """Derive the naive mean field: the feature side's self-coupling dropped."""
+        refuse_motion(self, "the naive analysis")
+        return self._naive
+
+    def symmetry(self) -> Symmetry:
+        """Look for the rescaling of the datum states that makes the naive analysis right."""
+        from symcavity.method.symmetry import find_symmetry
+
+        return with_verbs(Symmetry, find_symmetry(self))
+
+    def as_equivalent(self, found: LinearEquivalentData) -> LinearEquivalent:
+        """The linear equivalent that was found of this system's theory, as a declaration."""
+        return LinearEquivalent(found)
+
+    def _repr_latex_(self) -> str:
+        from symcavity.writing.displays import system_latex
+
+        return system_latex(self)
+
+
+System = BipartiteSystem
+
+
+class LinearEquivalent(BipartiteSystem):
+    """A linear system with the couplings of another one, as :meth:`Theory.linear_equivalent` returns it.
+
+    Attributes
+    ----------
+    slopes, noises : dict
+        The parameters of its equations, in averages of the theory that it is equivalent to.
+    """
+
+    def __init__(self, found: LinearEquivalentData) -> None:
+        super().__init__(list(found.equations), name="A linear equivalent")
+        self._found = found
+        self.slopes, self.noises = dict(found.slopes), dict(found.noises)
+
+    def at(self, solution: Any) -> dict[Any, Any]:
+        """The values at which it is equivalent to a solution of the theory."""
+        return self._found.at(solution)
+
+
+class Problem(ProblemData):
+    """A problem over the states of sites of which no convexity is asked: several minima, discrete states.
+
+    Parameters
+    ----------
+    minimize : Expr
+        Sums over the sites of one side, as of :class:`ConvexProblem`; pairs of one kind through symmetric couplings,
+        ``-Sum(s[i]*Sum(J[i, j]*s[j], (j, 1, N)), (i, 1, N))/2``, with ``Coupling("J", between=(i, i), reciprocity=1)``.
+        Products of states of one site may stand in coupling sums.
+    subject_to : sequence of relations
+        Inequalities (``>=``, ``<=``) at every site.
+    fixed, name, cite, source, named
+        As of :class:`ConvexProblem`.
+
+    Raises
+    ------
+    DeclarationError
+        Before any work, if the declaration is no problem of this form.
+    """
+
+    asks_convexity = False
+
+    def gibbs(self, beta: Any) -> BipartiteSystem:
+        """Return the Gibbs measure ``exp(-beta*objective)`` of this problem, as a system of thermal means.
+
+        Its theory takes the temperature along: ``average(w[i]**2)`` is a thermal second moment, averaged over the
+        disorder, and ``average(expect(w[i])**2)`` the square of a thermal mean.
+
+        Parameters
+        ----------
+        beta : Symbol or number
+            The inverse temperature, positive, in units of the objective.
+
+        Raises
+        ------
+        DeclarationError
+            If beta is not positive.
+        UnsupportedLaw
+            For global variables, and kinds of sites that send or hear several fields of states.
+        """
+        from symcavity.method.gibbs import gibbs
+
+        return with_verbs(BipartiteSystem, gibbs(self, beta))
+
+    def _repr_latex_(self) -> str:
+        from symcavity.writing.displays import problem_latex
+
+        return problem_latex(self)
+
+
+class ConvexProblem(WithInstances, Problem):
+    """A high-dimensional convex optimisation problem over the states of feature and datum sites.
+
+    Parameters
+    ----------
+    minimize : Expr
+        Sums over the sites of one side, ``Sum(w[i]**2, (i, 1, N))/2 + C*Sum(xi[mu], (mu, 1, P))``.  The
+        summand of a datum may contain coupling sums ``Sum(x[mu, i]*w[i], (i, 1, N))``.  A penalty on a
+        global variable is extensive: ``N*b**2/2``.
+    subject_to : sequence of relations
+        Inequalities (``>=``, ``<=``) and per-site equalities ``Eq``; each holds at every site of its side.
+    fixed : sequence of Eq
+        Values of averages at the solution, ``Eq(average(w[i]**2), 1/kappa**2)``.
+    name : str, optional
+        A title.
+    cite : str, optional
+        Works, parted by semicolons, which derivations cite; equation numbers in ``source`` are those of the first.
+    source : dict, optional
+        Its equation numbers by the key of the step: ``{"datum.cavity_field": "40"}``.
+    named : dict, optional
+        Names of observables: ``{E: average(...)}``.
+
+    Raises
+    ------
+    DeclarationError
+        Before any work, if the declaration is not a bipartite problem of this form.
+    NotConvex
+        If an objective or a constraint is provably not convex.
+    """
+
+    asks_convexity = True
+
+    @cached_property
+    def _conditions(self) -> BipartiteSystem:
+        from symcavity.method.kkt import optimality
+
+        return with_verbs(BipartiteSystem, optimality(self))
+
+    def _system(self) -> BipartiteSystem:
+        return self.kkt()
+
+    def copies(self, count: int = 2, share: Mapping[Any, Any] | None = None) -> ConvexProblem:
+        """Several copies of this problem that share their couplings in part, as one problem.
+
+        The states and globals of copy ``k`` are called ``w_k``, ``b_k``; so are the couplings, quenched parameters and
+        parameters that it has for itself.  Overlaps between fits of overlapping data are averages,
+        ``average(w_1[i]*w_2[i])`` with ``w_1 = problem.copies(...)["w_1"]``.
+
+        Parameters
+        ----------
+        count : int
+            How many copies.
+        share : mapping, optional
+            By coupling the correlation between the copies, from 0 to 1, a number or a symbol; by quenched parameter or
+            symbol 0 where each copy has its own.  Everything else is the same in all copies.
+
+        Raises
+        ------
+        DeclarationError
+            For shares of unknown words or beyond their range, names that are taken, and fixed averages.
+        """
+        from symcavity.model.copies import copied
+
+        objective, constraints, name = copied(self, count, share or {})
+        return ConvexProblem(objective, constraints, name=name)
+
+    def __getitem__(self, name: str) -> Any:
+        """The family of the variable with the given name: ``problem["w"][i]``, ``problem["lambda"][mu]``."""
+        return self.kkt()[name]
+
+    def kkt(self) -> BipartiteSystem:
+        """Return the optimality conditions: stationarity, feasibility, slackness, as a system."""
+        return self._conditions
+
+    def cavity(self) -> Theory:
+        """Derive the cavity theory of the optimality conditions."""
+        return self.kkt().cavity()
+
+    def naive(self) -> Theory:
+        """Derive the naive mean field of the optimality conditions."""
+        return self.kkt().naive()
+
+    def symmetry(self) -> Symmetry:
+        """Return the rescaling that makes the naive analysis right, or the reason why there is none."""
+        return self.kkt().symmetry()
+
+    def descent(self, rate: Any, momentum: Any = 0, batch: Any = 1, *, initial: Any = ()) -> BipartiteSystem:
+        """Gradient descent on this problem, as a system whose states move in steps.
+
+        ``w(t + 1) = w(t) + momentum*(w(t) - w(t - 1)) - rate*(slope of the objective in w)``, from zero on.
+
+        Parameters
+        ----------
+        rate : Expr or number
+            By how much a step goes against the slope of the objective, written such that it is in proportion to N: a
+            mean over data is taken times N.
+        momentum : Expr or number
+            Which part of the last step is repeated.
+        batch : Expr or number
+            Which share of the data a step looks at: each with this probability, drawn anew at each step. Their losses
+            count ``1/batch`` times, so that the mean of many steps is a step with all data; 1 is all data.
+        initial : sequence of Eq
+            Where states begin, if not at zero: ``Eq(w[i], a[i])``.
+
+        Returns
+        -------
+        System
+            Its observables are asked for in the words of the problem: ``run[average(w[i]**2)]`` is an array over the
+            steps.
+
+        Raises
+        ------
+        UnsupportedLaw
+            If there are constraints, or a slope of the objective jumps.
+        DeclarationError
+            For a rate, a momentum, a batch or initial values that are none.
+        """
+        from symcavity.method.descent import descent
+
+        if rate is None:
+            raise ValuesError("The rate of the descent is None.", "a positive rate; problem.flow() in continuous time")
+        return with_verbs(BipartiteSystem, descent(self, rate, momentum, batch, initial))
+
+    def flow(self, *, initial: Any = ()) -> BipartiteSystem:
+        """Gradient flow on this problem, as a system in continuous time: ``dw/dt = -(slope of the objective in w)``.
+
+        Parameters
+        ----------
+        initial : sequence of Eq
+            Where states begin, if not at zero: ``Eq(w[i], a[i])``.
+
+        Returns
+        -------
+        System
+            Its observables are asked for in the words of the problem, as those of :meth:`descent`.
+
+        Raises
+        ------
+        UnsupportedLaw, DeclarationError
+            As :meth:`descent`.
+        """
+        from symcavity.method.descent import descent
+
+        return with_verbs(BipartiteSystem, descent(self, None, initial=initial))

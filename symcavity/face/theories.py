@@ -1,0 +1,341 @@
+"""A derived theory, with the verbs that solve it, run it and compare it with instances."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from sympy import Symbol
+
+from symcavity.errors import UnsupportedLaw, ValuesError
+from symcavity.face.records import Derivation
+from symcavity.face.refusals import refuse_motion
+from symcavity.method.fluctuation_steps import Fluctuations as FluctuationsData
+from symcavity.method.fluctuation_steps import fluctuation_steps
+from symcavity.method.pair import Pair as PairData
+from symcavity.record.verbs import with_verbs
+from symcavity.study.verbs import StudiedTheory
+
+if TYPE_CHECKING:
+    from symcavity.evaluate.moving.flow import FlowRun
+    from symcavity.evaluate.moving.run import MovingRun
+    from symcavity.evaluate.moving.stationary import Stationary
+    from symcavity.evaluate.solutions.solution import Solution
+    from symcavity.evaluate.state_evolution import StateEvolution
+    from symcavity.finite.compare import Comparison
+    from symcavity.finite.sweep import Sweep
+
+
+class Theory(StudiedTheory):
+    """A derived theory: order parameters, closed equations, numbers, and the record of the derivation.
+
+    Attributes
+    ----------
+    order_parameters : dict
+        Each order parameter's symbol, and the average or response that it stands for.
+    equations : list of Equation
+        The closed system: as many equations as unknowns (one more for each fixed condition).
+    """
+
+    def solve(
+        self,
+        values: Mapping[Any, Any] | None = None,
+        dps: int = 15,
+        *,
+        guess: Mapping[Symbol, Any] | None = None,
+        timeout: float | None = None,
+        certify: bool = False,
+    ) -> Solution:
+        """Solve the closed equations at given values.
+
+        Parameters
+        ----------
+        values : mapping
+            Parameters, ``alpha`` (or ``P`` and ``N``), ``K/N`` for further kinds of sites, quenched parameters, and
+            the set of each support function.  For each fixed condition one of them is left out, and solved for.
+        dps : int
+            Significant digits.
+        guess : mapping, optional
+            Values of a solution nearby, for continuation.
+        timeout : float, optional
+            Seconds that the numerical work may take.  What takes long shows on a terminal how far it is.
+        certify : bool
+            Whether to prove one solution in a box: ``solution.certified``, balls of python-flint.
+
+        Raises
+        ------
+        ValuesError
+            For missing, superfluous or contradictory values, before any work.
+        Infeasible
+            If there is no solution, such as for a load above capacity.
+        FlatMinimum
+            If there are many, such as for a regression with fewer data than weights and no penalty.
+        NotConverged, OutOfTime
+            If a root could not be found or polished (it carries the best point); if the timeout is over.
+        """
+        refuse_motion(self.system, "solve")
+        from symcavity.evaluate.binding import solve_theory
+
+        return solve_theory(self, values, dps, guess, timeout, certify=certify)
+
+    def function(
+        self,
+        target: Any,
+        *arguments: Symbol,
+        values: Mapping[Any, Any] | None = None,
+        backend: str = "numpy",
+        errors: str = "raise",
+    ) -> Callable[..., Any]:
+        """Return a vectorised function of parameters.
+
+        Parameters
+        ----------
+        target : Symbol or observable
+            What to compute.
+        *arguments : Symbol
+            The parameters that the function takes, in order.
+        values : mapping, optional
+            Values of all other parameters.
+        backend : str
+            ``'numpy'`` broadcasts over arrays in double; ``'mpmath'`` computes at mpmath's current precision.
+        errors : str
+            ``'raise'`` (the default) or ``'nan'`` for points without a solution.
+
+        Raises
+        ------
+        ValuesError
+            If a parameter is neither an argument nor given a value.
+        """
+        refuse_motion(self.system, "function")
+        from symcavity.evaluate.function import make_function
+
+        return make_function(self, target, arguments, values or {}, backend, errors)
+
+    def compare(self, sim: Any, observables: Any = None, *, scatter: bool = False) -> Comparison:
+        """Hold this theory against a simulation of the same declaration.
+
+        Parameters
+        ----------
+        sim : Simulation or Simulations
+            What ``problem.simulate(...)`` returned.
+        observables : iterable of Expr, optional
+            Averages, sums, responses; by default moments, fractions and responses of all variables.
+        scatter : bool
+            Whether the variance between the instances is held against :meth:`Solution.variance`, too.
+
+        Returns
+        -------
+        Comparison
+            Observable, theory, simulation, standard error, z-score; prints, plots, exports LaTeX.
+        """
+        refuse_motion(self.system, "this comparison")
+        from symcavity.finite.compare import compare
+
+        return compare(self, sim, observables, scatter=scatter)
+
+    def evolve(
+        self,
+        values: Mapping[Any, Any],
+        until: Any,
+        *,
+        step: Any = None,
+        paths: int = 20000,
+        seed: int = 0,
+        method: str | None = None,
+        dps: int | None = None,
+    ) -> MovingRun | FlowRun:
+        """Run a theory of states that move forward in time; nothing is iterated.
+
+        Parameters
+        ----------
+        values : mapping
+            Parameters, ratios of sizes, quenched parameters.
+        until : int or number
+            The last step; in continuous time, its end.
+        step : number, optional
+            In continuous time, and there alone: the step of Euler's rule.  The run is made with half of it too.  Where
+            nothing is sampled both are extrapolated to steps of length zero, and ``run.errors`` says how far they
+            differ.
+        paths : int
+            How many paths are sampled, where the laws are not linear.
+        seed : int
+            Of these.
+        method : str, optional
+            ``'exact'``, for laws that are linear in states and fields; ``'gaussian'``, where smooth functions of such
+            states are sent that do not come back; or ``'paths'``; by default the first that serves.
+        dps : int, optional
+            Digits of a run without paths.  By default fractions up to 30 steps, and doubles beyond.
+
+        Returns
+        -------
+        MovingRun or FlowRun
+            ``run.times``, ``run[average(x[i, t]*x[i, s])]``, ``run[response(x[i, t], s)]``, ``run.errors[...]``.
+
+        Raises
+        ------
+        ValuesError
+            For values that are missing or superfluous, and a step with which the scheme is unstable, before any work.
+        UnsupportedLaw
+            If the states keep still, or the law is not of the form that the method needs.
+        """
+        from symcavity.evaluate.moving.flow import evolve_flow
+        from symcavity.evaluate.moving.run import evolve
+
+        if self.system.time is None:
+            raise UnsupportedLaw("The states of this theory keep still.", "theory.solve(values)")
+        if self.system.flowing:
+            return evolve_flow(self, values, until, step, paths, seed, method, dps)
+        if step is not None:
+            raise ValuesError(f"step = {step}, and the states move in steps.", "step= in continuous time only")
+        return evolve(self, values, until, paths, seed, method, dps)
+
+    def stationary(self, values: Mapping[Any, Any], dps: int = 15) -> Stationary:
+        """Find the state that a network in continuous time reaches after long times, where nothing comes back to sites.
+
+        Parameters
+        ----------
+        values : mapping
+            Parameters; quenched parameters of the beginning, which is forgotten, too.
+        dps : int, optional
+            Digits.
+
+        Returns
+        -------
+        Stationary
+            ``rest[average(x[i, t]**2)]`` is a number, ``rest[average(x[i, t]*x[i, s])]`` a function of the lag,
+            ``rest.moves`` says whether the states fluctuate.
+
+        Raises
+        ------
+        NotConverged
+            If no stationary state is reached, or there are several.
+        UnsupportedLaw
+            If the law is not of the form that is supported: one state with a rate that is linear in it and in fields
+            without memory, smooth functions of it, and noise.
+        """
+        from symcavity.evaluate.moving.stationary import stationary
+
+        if self.system.time is None:
+            raise UnsupportedLaw("The states of this theory keep still.", "theory.solve(values)")
+        return stationary(self, values, dps)
+
+    def sweep(self, grid: Mapping[Any, Any], **options: Any) -> Sweep:
+        """Solve over all combinations of the values in a grid.
+
+        Options: ``values``, ``observables``, ``file`` (CSV, resumed on a rerun), ``executor``, ``progress``, ``dps``.
+        """
+        refuse_motion(self.system, "sweep")
+        from symcavity.finite.sweep import sweep_theory
+
+        return sweep_theory(self, grid, **options)
+
+    def state_evolution(self, values: Mapping[Any, Any] | None = None, steps: int = 40) -> StateEvolution:
+        """Read the closed equations as a map: the order parameters after each step of message passing."""
+        refuse_motion(self.system, "the state evolution of message passing")
+        from symcavity.evaluate.state_evolution import state_evolution
+
+        return state_evolution(self, values, steps)
+
+    def settling(self, values: Mapping[Any, Any] | None = None) -> float:
+        """By which factor a step of the state evolution changes small deviations from the solution.
+
+        The order parameters settle below one. Message passing needs this, and a stability below one.
+        """
+        from symcavity.evaluate.state_evolution import settling
+
+        return settling(self, values)
+
+    def pair(self, over: Any, of: Any = None) -> Pair:
+        """Insert two sites at once: what they have in common at given couplings, while some parameters vary.
+
+        Parameters
+        ----------
+        over : sequence of Quenched
+            What varies; the couplings and all other quenched parameters are given.
+        of : Variable or Expr, optional
+            The quantity of a site whose covariances are asked for; by default what the first kind of sites sends.
+
+        Returns
+        -------
+        Pair
+            With ``.equations``, linear in what joins two sites, and ``.derivation``; ``solution.dimension`` and
+            ``solution.covariance`` have the numbers.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For the naive analysis, states that move, vector fields, and what varies within a kind of sites beside
+            what is given.
+        """
+        from symcavity.method.pair import first_sent, pair_of
+
+        refuse_motion(self.system, "a pair of sites")
+        return with_verbs(Pair, pair_of(self, first_sent(self) if of is None else of, over))
+
+    def fluctuations(self) -> Fluctuations:
+        """How the minimum of a convex problem scatters between instances: share, close, coincide.
+
+        Returns
+        -------
+        Fluctuations
+            With ``.minima`` of single sites, ``.equation`` of the variance, and ``.derivation``;
+            ``solution.variance('objective')`` is its number.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For systems of equations, labels drawn on a field, vector fields and couplings with a reciprocity.
+        """
+        from symcavity.method.fluctuation_steps import fluctuations_of
+
+        refuse_motion(self.system, "the scatter of a minimum")
+        return with_verbs(Fluctuations, fluctuations_of(self))
+
+    def linear_equivalent(self) -> Any:
+        """The system of the same couplings whose sites answer with their mean responses, and independent noise.
+
+        It has the overlaps and responses of this theory, and its covariances between sites at given couplings.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For sites that hear several fields, or send several quantities.
+        """
+        from symcavity.method.equivalent import linear_equivalent
+
+        declared: Any = self.system  # the declaration has the verbs of what it returns
+        return declared.as_equivalent(linear_equivalent(self))
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """The record of the derivation: steps with reasons, which print and check themselves."""
+        from symcavity.method.record import record
+
+        return Derivation.of(record(self))
+
+
+class Fluctuations(FluctuationsData):
+    """How the minimum scatters; :class:`symcavity.method.fluctuation_steps.Fluctuations` says what it holds."""
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """The record of the theory, and of what follows of two copies that share their couplings in part."""
+        from symcavity.method.record import record
+
+        first = record(self.theory)
+        return Derivation.of(replace(first, steps=(*first.steps, *fluctuation_steps(self))))
+
+
+class Pair(PairData):
+    """Two sites at given couplings; :class:`symcavity.method.pair.Pair` says what it holds."""
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """The record of the theory, and of what follows of two sites."""
+        from symcavity.method.pair_steps import pair_steps
+        from symcavity.method.record import record
+
+        first = record(self.theory)
+        return Derivation.of(replace(first, steps=(*first.steps, *pair_steps(self))))
