@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sympy import Abs, Eq, Max, Rational, Sum, Symbol, exp, log, sqrt
 
-from symcavity import ConvexProblem, Coupling, Feature, Global, Infeasible, N, P, Quenched, alpha, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, FlatMinimum, Global, Infeasible, N, P, Quenched, alpha, i, mu
 from symcavity.evaluate.binding import bind, read_values, task_of
 from symcavity.evaluate.solving.outcomes import Ended, Handover
 from symcavity.evaluate.solving.saddle import root
