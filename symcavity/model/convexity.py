@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from sympy import Eq, Expr, KroneckerDelta, Rational, S, Symbol
+from sympy import Eq, Expr, Float, KroneckerDelta, Rational, S, Symbol, sympify
 from sympy.core.relational import Relational
 from sympy.printing.codeprinter import PrintMethodNotImplementedError
 
@@ -122,7 +122,9 @@ def _hold_chords(expr: Expr, states: Sequence[Any], where: str, ranges: Sequence
     arguments = [*states, *quenched, *parameters]
 
     def fine(*values: Any) -> Expr:
-        return expr.xreplace(dict(zip(arguments, values, strict=True))).evalf(_DIGITS)
+        # no rational number to the power of another: its numerator would be taken to pieces
+        numbers = (Float(sympify(v), _DIGITS) for v in values)
+        return expr.xreplace(dict(zip(arguments, numbers, strict=True))).evalf(_DIGITS)
 
     try:
         call = compiled(arguments, expr, "math")

@@ -15,6 +15,7 @@ from sympy import (
     FiniteSet,
     Float,
     I,
+    Pow,
     Rational,
     S,
     Set,
@@ -38,6 +39,7 @@ from symcavity.errors import DeclarationError
 
 _DECIMAL = re.compile(r"[+-]?(\d+/\d+|\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?)")
 _LONGEST_DENOMINATOR = 1000
+HIGHEST = 1000  # exponent of what varies
 
 
 def random_symbols() -> tuple[type, ...]:
@@ -100,6 +102,7 @@ def exact(value: Any, where: str) -> Expr:
         )
     _refuse_floats(expr, where)
     _refuse_unreal(expr, where)
+    refuse_high_powers(expr, where)
     return expr
 
 
@@ -120,6 +123,23 @@ def rational_for(number: float) -> str:
     if guess and abs(float(guess) - number) <= 4e-16 * abs(number) and abs(number) < _LONGEST_DENOMINATOR:
         return f"{guess.numerator}" if guess.denominator == 1 else f"Rational({guess.numerator}, {guess.denominator})"
     return f"Rational('{number!r}')"
+
+
+def refuse_high_powers(expr: Basic, where: str) -> None:
+    """Refuse exponents that would run for minutes: powers are taken apart into as many terms, with as many digits.
+
+    Raises
+    ------
+    DeclarationError
+        If something that varies is raised to a power beyond ``HIGHEST``.
+    """
+    for power in expr.atoms(Pow):
+        if power.exp.is_Number and abs(power.exp) > HIGHEST and not power.base.is_number:
+            raise DeclarationError(
+                f"The power {power.exp} stands in {where}.",
+                f"exponents up to {HIGHEST}",
+                "a smaller exponent; the logarithm of what is large",
+            )
 
 
 def _refuse_unreal(expr: Basic, where: str) -> None:

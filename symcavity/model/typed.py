@@ -15,6 +15,7 @@ from symcavity.errors import DeclarationError, SymcavityError, ValuesError
 from symcavity.model.averages import Average, Fresh, average, expect, fresh, response
 from symcavity.model.convex_law import holds_set, regime_of
 from symcavity.model.couplings import Coupling
+from symcavity.model.exact import refuse_high_powers
 from symcavity.model.kinds import SiteCount
 from symcavity.model.names import ALIASES
 from symcavity.model.quantities import Family, families
@@ -215,6 +216,7 @@ def observable_of(key: Any, system: System, more: Iterable[Symbol] = (), hint: s
             "averages over fresh sites",
             "average(fresh(...))",
         )
+    refuse_high_powers(expr, "an observable")
     if expr.has(S.NaN, S.ComplexInfinity):
         raise ValuesError(f"The observable {key!s:.80} is {expr!s:.80}.", "expressions that are not divided by zero")
     if expr.has(I):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sympy import Abs, Eq, Max, Rational, Sum, Symbol, exp, log, sqrt
 
-from symcavity import ConvexProblem, Coupling, Feature, Global, Infeasible, N, P, Quenched, alpha, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, FlatMinimum, Global, Infeasible, N, P, Quenched, alpha, i, mu
 from symcavity.evaluate.binding import bind, read_values, task_of
 from symcavity.evaluate.solving.outcomes import Ended, Handover
 from symcavity.evaluate.solving.saddle import root
@@ -178,6 +178,9 @@ def test_fewer_data_than_weights_leave_no_force_and_a_flat_minimum():
     outcome = ended(ConvexProblem(over_data((y[mu] - field) ** 2) / 2), {alpha: HALF, y: SIGNS})
     assert isinstance(outcome.evidence, Flat)
     assert {str(s) for s in outcome.evidence.diverging} == {"q_w", "S_w"}
+    with pytest.raises(FlatMinimum, match="is that beyond which the minimum is unique") as caught:
+        ConvexProblem(over_data((y[mu] - field) ** 2) / 2).cavity().solve({alpha: HALF, y: SIGNS})
+    assert caught.value.evidence.load == pytest.approx(1, rel=1e-3)
 
 
 @pytest.mark.parametrize("label", [1, y[mu]], ids=["equal labels", "labels of either sign"])

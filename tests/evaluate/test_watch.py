@@ -32,6 +32,23 @@ def test_a_spent_budget_says_what_was_being_done():
     assert theory.solve(values, dps=20, timeout=60)[average(w[i] ** 2)] > 0
 
 
+def test_the_budget_is_looked_at_while_code_is_written(monkeypatch):
+    """A softmax of three classes has sixty averages, each of which is compiled; no step of that is long."""
+    from symcavity.derivations.softmax import problem, values
+
+    theory, stages = problem.cavity(), []
+
+    def note(_watch, stage):
+        stages.append(stage)
+        if stages.count("code for averages") == 3:
+            raise OutOfTime("enough")
+
+    monkeypatch.setattr(watch.Watch, "tick", note)
+    with pytest.raises(OutOfTime, match="enough"):
+        theory.solve(values)
+    assert {"units", "state evolution", "code for the closed equations"} <= set(stages)
+
+
 @pytest.mark.parametrize("wrong", [0, -1, "60"])
 def test_a_timeout_is_a_number_of_seconds(wrong):
     with pytest.raises(ValuesError, match="timeout"):

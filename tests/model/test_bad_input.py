@@ -883,3 +883,23 @@ def test_values_out_of_the_range_of_their_parameters_are_refused_before_any_work
         for act in (problem.kkt().cavity().solve, lambda v, one=problem: one.simulate(v, N=10, seeds=1)):
             with pytest.raises(ValuesError, match=f"out of range.\n.*{said}"):
                 act({alpha: 2, **values})
+
+
+@pytest.mark.parametrize("power", [1002, 100000, -100000, Rational(200001, 2)])
+def test_powers_that_run_for_minutes_are_refused(power):
+    """They were taken apart into as many terms: in declarations, in observables of theories and of instances."""
+    h = Sum(x[mu, i] * w[i], (i, 1, N))
+    problem = ConvexProblem(Sum((h - 1) ** 2, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)))
+    key = average(Abs(w[i]) ** power)
+    for act in (problem.cavity().observable, problem.simulate({alpha: 2}, N=10, seeds=1).__getitem__):
+        with pytest.raises(DeclarationError, match="exponents up to 1000"):
+            act(key)
+    with pytest.raises(DeclarationError, match="exponents up to 1000"):
+        ConvexProblem(Sum((h - 1) ** 20000, (mu, 1, P)))
+
+
+def test_a_power_that_is_a_parameter_is_refused_at_once():
+    """Convexity is looked at in numbers of fifty digits: a rational power of a rational number was factorised."""
+    p, h = Symbol("p", positive=True), Sum(x[mu, i] * w[i], (i, 1, N))
+    with pytest.raises(UnsupportedLaw, match="powers that are numbers of at least one"):
+        ConvexProblem(Sum(Abs(h - 1) ** p, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N))).cavity()

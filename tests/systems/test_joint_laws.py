@@ -1,10 +1,12 @@
 """Sites whose law fixes several states together: softmax, tasks that share data, norms of several weights."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.optimize import brentq, fsolve
 from sympy import Abs, And, Eq, KroneckerDelta, Max, Piecewise, Rational, Sum, Symbol, exp, log, sign, sqrt
 
 from symcavity import (
@@ -421,3 +423,79 @@ def test_a_softmax_whose_class_a_teacher_decides():
     table = theory.compare(problem.simulate(values, N=100, seeds=8), wanted)
     assert table.worst < 4, str(table)
     assert theory.solve(values)[overlap] > 0.3
+
+
+def radial_fixed_point(size, sizes, second):
+    """``<w^2>`` and the response of a component where a pair is its field, shortened: one integral over lengths.
+
+    ``size(r, slope)`` gives the length, ``second`` its slope; ``sizes(q, S)`` the standard deviation of a field, what
+    multiplies the pair, and a length of the field at which it bends.
+    """
+
+    def gap(v):
+        q, S = np.exp(v)
+        sigma, slope, bend = sizes(q, S)
+
+        def over(f):
+            ends = [0, *([bend / sigma] if bend else []), 12]
+            return sum(
+                quad(lambda r: f(r * sigma) * r * np.exp(-r * r / 2), a, b, epsabs=1e-13, epsrel=1e-12, limit=200)[0]
+                for a, b in pairwise(ends)
+            )
+
+        own = over(lambda r: size(r, slope) ** 2) / 2
+        return own - q, over(lambda r: (second(r, slope) + size(r, slope) / r) / 2 if r else second(r, slope)) - S
+
+    return np.exp(fsolve(gap, [-1.0, -1.0], xtol=1e-12))
+
+
+def test_soft_vectors_are_averaged_along_rays():
+    """Pairs with the penalty ``|w|^4``, whose law no polynomial resembles: their length by itself, in one dimension."""
+    errors = (field(x, w1) - 1) ** 2 + (field(z, w2) - 1) ** 2
+    problem = ConvexProblem(Sum(errors, (mu, 1, P)) / 2 + gamma * Sum((w1[i] ** 2 + w2[i] ** 2) ** 2, (i, 1, N)))
+    s = problem.cavity().solve({alpha: 2, gamma: 1})
+
+    def size(r, slope):
+        return brentq(lambda w: slope * w + 4 * w**3 - r, 0, r / slope, xtol=1e-15)
+
+    expected = radial_fixed_point(
+        size,
+        lambda q, S: (np.sqrt(2 * (1 + q)) / (1 + S), 2 / (1 + S), 0),
+        lambda r, slope: 1 / (slope + 12 * size(r, slope) ** 2),
+    )
+    assert float(s[average(w1[i] ** 2)]) == pytest.approx(expected[0], rel=1e-9)
+    assert float(s[response(w1, w1)]) == pytest.approx(expected[1], rel=1e-7)
+
+
+def test_fields_that_are_heard_as_sums():
+    """Complex channels, and signals in a disc: each weight is sent by two couplings, and hears the sum of both.
+
+    Four fields of the sites of a law with a pair are two, so that nothing is sampled; responses from one part to the
+    other vanish, and nothing is divided by them.
+    """
+    s1, s2 = (Quenched(name, mu, law={1: Rational(1, 2), -1: Rational(1, 2)}) for name in ("s1", "s2"))
+    one, two = field(x, w1) - field(z, w2) - s1[mu], field(z, w1) + field(x, w2) - s2[mu]
+    power = Sum(w1[i] ** 2 + w2[i] ** 2, (i, 1, N))
+    problem = ConvexProblem(Sum(one**2 + two**2, (mu, 1, P)) + gamma * power, [w1[i] ** 2 + w2[i] ** 2 <= 1])
+    s = problem.cavity().solve({alpha: Rational(1, 2), gamma: 1})
+
+    def sizes(q, S):
+        slope = 2 + 2 / (1 + 4 * S)
+        return np.sqrt(4 * (2 * q + 1)) / (1 + 4 * S), slope, slope
+
+    expected = radial_fixed_point(
+        lambda r, slope: min(r / slope, 1), sizes, lambda r, slope: 1 / slope if r < slope else 0.0
+    )
+    for w in (w1, w2):
+        assert float(s[average(w[i] ** 2)]) == pytest.approx(expected[0], rel=1e-8)
+    assert float(s[average(w1[i] * w2[i])]) == pytest.approx(0, abs=1e-9)
+    assert s.stderr(average(w1[i] ** 2)) == 0
+
+
+def test_switches_that_are_close_to_each_other():
+    """Pairs of the group lasso longer than a hundredth: this switches right behind what makes them alive."""
+    s = group_lasso().cavity().solve({alpha: 2, gamma: 1, Quenched("b", mu): {1: 1}})
+    q, S, _ = radial()
+    sigma, slope = np.sqrt(2 * (1 + 2 * q)) / (1 + 2 * S), 2 / (1 + 2 * S)
+    found = s[average(w1[i] ** 2 + w2[i] ** 2 > Rational(1, 10000))]
+    assert float(found) == pytest.approx(np.exp(-((1 + slope / 100) ** 2) / (2 * sigma**2)), rel=1e-7)

@@ -81,7 +81,10 @@ class Pass:
         program = Program(self.exprs, self.wrt)
         self.inputs, self.groups = program.inputs, program.groups
         self.keys = [q.family if isinstance(q, SiteQuantity) else q for q in self.inputs]
-        space = {k: Box(v) if isinstance(v, NumberedAverage) else v for k, v in program.space.items()}
+        space = dict(program.space)
+        for key, value in program.space.items():
+            tick("code for averages")
+            space[key] = Box(value) if isinstance(value, NumberedAverage) else value
         names = array_names(space)
         self.source = program.source
         name = f"<pass {id(self)}>"

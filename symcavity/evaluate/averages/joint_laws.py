@@ -34,18 +34,20 @@ from symcavity.evaluate.averages.edges import HELD
 from symcavity.evaluate.averages.faces import Faces
 from symcavity.evaluate.averages.joint_bodies import Body, leaves_of
 from symcavity.evaluate.averages.law_code import LawCode
-from symcavity.evaluate.averages.rays import REACH, along, crossings, scrambled, sign_changes, spread, turned
+from symcavity.evaluate.averages.rays import REACH, along, crossings, graded, scrambled, sign_changes, spread, turned
 from symcavity.evaluate.watch import tick
 from symcavity.model.quantities import SiteQuantity
 from symcavity.shapes.sampling import SCRAMBLES
 
+PANELS = "panels"  # along rays, shorter and shorter towards the origin: for smooth laws that no polynomial resembles
 CROSS = "cross"  # points on the axes, which give polynomials of the third degree exactly
 LEVELS: dict[str, dict[int, tuple[int, ...]]] = {
     RULE: {1: (24, 48, 96, 192), 2: (16, 24, 36, 54, 81), 3: (12, 18, 27, 40)},  # nodes along each field
     RAYS: {1: (2, 2), 2: (24, 48, 96, 192, 384, 768)},
     SAMPLES: {},
+    PANELS: {1: (8, 16, 32), 2: (12, 18, 27, 40, 60, 90), 3: (8, 12, 18, 27)},  # directions along each angle
 }
-GOAL = {RULE: 1e-11, RAYS: 1e-9}  # what finer nodes may change, relative to the average of the modulus
+GOAL = {RULE: 1e-11, PANELS: 1e-11, RAYS: 1e-9}  # what finer nodes may change, relative to the average of the modulus
 SCAN, BISECTIONS = 41, 34  # points and steps with which switching is looked for along rays
 PLENTY = 384  # rays, from which on ENOUGH will do
 TURNED = (8, 12, 18, 27, 40, 60, 90)  # directions between two places of switching, in a plane
@@ -122,7 +124,7 @@ class Family:
         self.seen: np.ndarray | None = None
         self.loose: list[dict[LawSymbol, float]] = []
         self.open: dict[Expr, str] = {}
-        self.enough = 0
+        self.enough: tuple[str, int] | None = None
         self.bodies: dict[JointAverage, Body] = {}
         self.known = Memory(512)
         self.slopes = Memory(64)
@@ -218,9 +220,12 @@ class Family:
             way = CROSS if cubic else RULE if rank <= MOST_RULED else way
         sampled = way in (SAMPLES, CROSS) and not (flat and rank < MOST_TURNED)
         levels = (JUMPING if jumps else SMOOTH,) if sampled else TURNED if flat else LEVELS[way].get(rank, (1,))
-        before, gap, level = None, np.inf, levels[0]
-        levels = levels[max(0, levels.index(self.enough) - 2) :] if self.enough in levels else levels
-        for level in levels:
+        trials = [(way, level) for level in levels]
+        trials += [(PANELS, level) for level in LEVELS[PANELS][rank]] if way == RULE else []
+        before, gap, level, begun = None, np.inf, levels[0], way
+        trials = trials[max(0, trials.index(self.enough) - 2) :] if self.enough in trials else trials
+        for way, level in trials:
+            before, begun = (before if way == begun else None), way
             tick("averages over a law of several states")
             if faces is not None and flat:
                 found = self._on_faces(faces, level, root, bodies, own)
@@ -240,7 +245,7 @@ class Family:
                     gap *= gap / last
             plenty = way == RAYS and not flat and level >= PLENTY
             if gap < (ENOUGH if plenty else GOAL.get(way, GOAL[RAYS])):
-                self.enough = level
+                self.enough = way, level
                 break
             before = means
         if not gap < ENOUGH and np.isfinite(means).all():
@@ -306,6 +311,8 @@ class Family:
             points = np.sqrt(rank) * np.concatenate([np.eye(rank), -np.eye(rank)], axis=1)
         elif way == RULE:
             return _hermite(rank, count)
+        elif way == PANELS:
+            return graded(rank, count)
         else:
             points = np.concatenate([scrambled(rank)[n][:count] for n in self._numbers()]).T
         return points, np.full(points.shape[1], 1 / points.shape[1])
@@ -371,7 +378,10 @@ class Family:
             return None
         self.last["scan", level] = x
         changes = (marks(sides)[:, 1:] != marks(sides)[:, :-1]) & (ray[1:] == ray[:-1])
-        hits = np.flatnonzero(changes.any(axis=0))
+        if faces is None:  # several may switch between two points: each has a place of its own
+            hits, rows = np.nonzero(changes.T)
+        else:
+            hits = np.flatnonzero(changes.any(axis=0))
         found: np.ndarray | None = r[hits]
         if hits.size and faces is not None:
             low, high = r[hits], r[hits + 1]
@@ -384,7 +394,7 @@ class Family:
                 low, high = np.where(same, middle, low), np.where(same, high, middle)
             found = (low + high) / 2
         elif hits.size:
-            rows, start = changes[:, hits].argmax(axis=0), x[:, hits].copy()
+            start = x[:, hits].copy()
 
             def side(r: np.ndarray, some: np.ndarray) -> np.ndarray | None:
                 there, here = look(at(ray[hits[some]], r), start[:, some])
@@ -396,8 +406,8 @@ class Family:
             found = sign_changes(side, *_bracketed(ray, r, sides, hits, rows))
         if found is None:
             return None
-        place = [hits[:k][ray[hits[:k]] == ray[h]].size for k, h in enumerate(hits)]
-        cuts = np.full((count, max(place, default=-1) + 1), reach)
+        place = np.arange(len(hits)) - np.searchsorted(ray[hits], ray[hits])  # which one of its ray's
+        cuts = np.full((count, int(place.max(initial=-1)) + 1), reach)
         cuts[ray[hits], place] = found
         points, weights, _ = along(cuts, rays, shares, reach=reach)
         return centre[:, None] + points, weights * np.exp(-centre @ points - centre @ centre / 2)

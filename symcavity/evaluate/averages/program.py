@@ -49,6 +49,7 @@ from symcavity.algebra.tails import with_scaled_tails
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.averages.groups import Group, Scope
 from symcavity.evaluate.averages.nodes import NODES, Needs, own_quantities, together
+from symcavity.evaluate.watch import tick
 from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
 
@@ -96,7 +97,10 @@ class Program:
         for expr in exprs:
             self._collect(expr)
         values = [self.value(e, [self.root]) for e in exprs]
-        slopes = [[self.tangent(e, k, [self.root]) for k in range(len(self.wrt))] for e in exprs]
+        slopes = []
+        for e in exprs:
+            tick("code for the closed equations")
+            slopes.append([self.tangent(e, k, [self.root]) for k in range(len(self.wrt))])
         lines = [f"({', '.join(self._inputs())},) = inputs"] if self.inputs else []
         if not loops:
             lines.append("flat = not any(map(axes, inputs))")

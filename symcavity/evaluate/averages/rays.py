@@ -135,6 +135,29 @@ def along(
     return points, (weights[ray, None] * shares).ravel(), units[:, ray] * middle[:, 0]
 
 
+@lru_cache(maxsize=32)
+def graded(rank: int, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes in up to three dimensions for what is smooth, and varies close to the origin: directions times panels.
+
+    Panels halve towards the origin, once more for each further pair of directions along an angle: a law such as
+    ``w + w**3 = eta`` with a small first term has its scale there, whatever that scale is.
+    """
+    turn = np.arange(2 * order) * np.pi / order
+    if rank == 1:
+        units, shares = np.array([[1.0, -1.0]]), np.full(2, 0.5)
+    elif rank == 2:
+        units, shares = np.stack([np.cos(turn), np.sin(turn)]), np.full(2 * order, 0.5 / order)
+    else:
+        height, weight = legendre(order)
+        flat = np.sqrt(1 - height**2)[:, None]
+        parts = (flat * np.cos(turn), flat * np.sin(turn), np.broadcast_to(height[:, None], (order, 2 * order)))
+        units = np.stack([part.ravel() for part in parts])
+        shares = np.repeat(weight / (4 * order), 2 * order)
+    cuts = np.broadcast_to(REACH / PARTS * 0.5 ** np.arange(1, 1 + order // 2), (len(shares), order // 2))
+    points, weights, _ = along(cuts, units, shares)
+    return points, weights
+
+
 @lru_cache(maxsize=8)
 def scrambled(count: int) -> list[np.ndarray]:
     """Independent sets of quasi-random Gaussian points."""

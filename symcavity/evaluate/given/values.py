@@ -31,6 +31,7 @@ from symcavity.evaluate.given.own_units import Units
 from symcavity.evaluate.given.reading import Vocabulary, read_given
 from symcavity.evaluate.given.sizes import complete, ratio_named, sized
 from symcavity.evaluate.numbers import exact_value
+from symcavity.evaluate.watch import tick
 from symcavity.method.eliminate import Closed
 from symcavity.method.pair import Pair
 from symcavity.method.perturbed import Perturbed
@@ -254,6 +255,7 @@ class Task:
     @cached_property
     def dimensions(self) -> Dimensions:
         """Which units the symbols of the closed equations have."""
+        tick("units")
         quenched = [q.at_site() for q in self.quenched if q.given is None and q.low is None]
         differences = [a - b for a, b in zip(self.sides[::2], self.sides[1::2], strict=True)]
         return dimensions_of([*differences, *self.conditions], [*self.unknowns, *self.parameters, *quenched])

@@ -34,6 +34,7 @@ from symcavity.evaluate.solving.finish import finish, finished, limit_at_rest, w
 from symcavity.evaluate.solving.iterate import root_from_afar, root_near
 from symcavity.evaluate.solving.outcomes import Ended, Found, Handover, Lost, Outcome
 from symcavity.evaluate.solving.roots import FEW, STARTS, nearest_miss
+from symcavity.evaluate.watch import tick
 
 Effort = Literal["full", "brief", "near"]
 
@@ -339,6 +340,7 @@ def solve_given(
     """
     search = Search(task, given, observable, guess, effort=effort)
     for attempt in ATTEMPTS:
+        tick(attempt.name)
         outcome = _tried(attempt, search) if attempt.applies(search) else Lost()
         if isinstance(outcome, Found):
             return outcome.solution
@@ -396,7 +398,9 @@ def _beyond(search: Search, ended: Ended) -> Found | Ended | Lost:
         return limit
     if not search.task.convex:
         return ended
-    said = f"{_said(search.given, ended, 'solution')} The limit was not found."
+    # at rest the problem may have its minimum all the same: that there is none is not said
+    reasons = "".join(f" {reason}." for reason in dict.fromkeys(ended.complaints))
+    said = f"No root was found at {where(search.given)}.{reasons} {ended.evidence} The limit was not found."
     return Lost(said, hint="simulate(...) of the same values", is_last=True)
 
 
@@ -418,8 +422,10 @@ def unsolved(given: Given, ended: Ended) -> Infeasible | FlatMinimum:
     """The error that says that there is no solution, or no unique one, with what proves it."""
     evidence = ended.evidence
     way = f"a {evidence.way} alpha" if evidence.way else "other values of the parameters"
+    is_flat = isinstance(evidence, saddle_attempt.Flat) and evidence.is_attained
     if evidence.way and isinstance(evidence, saddle_attempt.Proof):
-        way += " (error.evidence.load is that at which solutions end)"
+        end = "beyond which the minimum is unique" if is_flat else "at which solutions end"
+        way += f" (error.evidence.load is that {end})"
     if isinstance(evidence, saddle_attempt.Flat) and evidence.is_attained:
         found = _said(given, ended, "unique solution")
         return FlatMinimum(found, len(evidence.diverging), f"a penalty that fixes the states; {way}", evidence)

@@ -15,6 +15,7 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.sites.branching.averages import quenched_average
 from symcavity.sites.by_parts import by_parts, weights
+from symcavity.sites.joint.combined import combined
 from symcavity.sites.protocol import Unbranched
 
 
@@ -101,7 +102,7 @@ class JointEnsemble:
         rule: dict[Any, Any] = {r: slope(symbols[r.state], symbols[self._source(r)]) for r in body.atoms(SiteResponse)}
         inside = body.xreplace(rule).xreplace(dict(symbols))
         lower = [self.covariance[a, b] for k, a in enumerate(self.fields) for b in self.fields[: k + 1]]
-        return JointAverage(inside, self.solution.law, lower)
+        return JointAverage(inside, *combined(inside, self.solution.law, lower))
 
     def _jumps(self, response: SiteResponse) -> bool:
         """Whether the law has no derivative along the source of this response, for it jumps there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
@@ -64,7 +64,10 @@ class Joint:
         pairs = [p.pair for p in problem.law.pairs]
         unknowns = [symbols[q] for q in problem.law.unknowns]
         edges = [symbols[m] for pair in pairs for m in pair if m in symbols]
-        left, definitions = _eliminated(equations, unknowns, edges, numbers=problem.is_large)
+        # nothing is divided by what may vanish, as responses from one field to another do; a large law is not to grow
+        left, definitions = _eliminated(
+            equations, unknowns, edges, lambda rate: rate.is_number if problem.is_large else rate.is_nonzero
+        )
         given = dict(definitions)
         law = JointLaw(
             [x for x in unknowns if x not in given],
@@ -164,12 +167,15 @@ def _one_piece(expr: Expr, unknowns: Sequence[Expr], last: bool) -> Expr:
 
 
 def _eliminated(
-    equations: Sequence[Expr], unknowns: Sequence[Any], edges: Sequence[Any] = (), *, numbers: bool = False
+    equations: Sequence[Expr],
+    unknowns: Sequence[Any],
+    edges: Sequence[Any] = (),
+    fine: Callable[[Expr], bool | None] = bool,
 ) -> tuple[list[Expr], list[tuple[Any, Expr]]]:
     """What is left of some equations once every unknown is put in that stands alone and linearly in one of them.
 
     Of several unknowns those come first that vanish with one of the ``edges``, the members of pairs: what is zero there
-    is so without rounding.  With ``numbers`` one is put in where its factor is a number only, so that nothing grows.
+    is so without rounding.  One is put in where its factor is ``fine``.
     """
     left, given = list(equations), dict[Any, Expr]()
     free = list(unknowns)
@@ -178,7 +184,7 @@ def _eliminated(
             (k, x, rate)
             for k, e in enumerate(left)
             for x in free
-            if e.has(x) and (rate := e.diff(x)) != 0 and not rate.has(*unknowns) and (rate.is_number or not numbers)
+            if e.has(x) and (rate := e.diff(x)) != 0 and not rate.has(*unknowns) and fine(rate)
         )
         hit = min(hits, key=lambda h: (not h[2].is_number, not _vanishes(left[h[0]], h[1], edges), h[0]), default=None)
         if hit is None:
