@@ -13,10 +13,12 @@ from sympy import Eq, Heaviside, Rational, Sum, Symbol
 from symcavity import Coupling, Feature, N, P, Problem, alpha, average, i, mu, response
 
 x, w, kappa = Coupling("x"), Feature("w"), Symbol("kappa", positive=True)
+wrong = Heaviside(kappa - Sum(x[mu, i] * w[i], (i, 1, N)))
 
 problem = Problem(
-    minimize=Sum(Heaviside(kappa - Sum(x[mu, i] * w[i], (i, 1, N))), (mu, 1, P)),
+    minimize=Sum(wrong, (mu, 1, P)),
     subject_to=[Eq(Sum(w[i] ** 2, (i, 1, N)), N)],
+    named={Symbol("epsilon"): average(wrong)},
     name="Weights that make the fewest errors",
     cite="E. Gardner, B. Derrida, J. Phys. A 21, 271 (1988)",
 )

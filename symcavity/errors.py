@@ -260,6 +260,13 @@ class NegativeEntropy(UserWarning):
     """A solution of a Gibbs measure over discrete states that counts fewer than one configuration.
 
     The replica-symmetric equations do not describe such states, even where they are stable (Krauth and Mezard 1989).
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from symcavity import NegativeEntropy
+    >>> warnings.simplefilter('ignore', NegativeEntropy)
+    >>> warnings.resetwarnings()
     """
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from symcavity.errors import DeclarationError, SymcavityError
 
 if TYPE_CHECKING:
-    from symcavity.face import BipartiteSystem, ConvexProblem
+    from symcavity.face import BipartiteSystem, Problem
 
 PACKAGE = "symcavity.derivations"
 PREFERRED = "problem"
@@ -74,7 +74,7 @@ def path_of(name: str) -> Path:
     return Path(str(importlib.resources.files(PACKAGE).joinpath(f"{name}.py")))
 
 
-def load(target: str, wanted: str = "") -> ConvexProblem | BipartiteSystem:
+def load(target: str, wanted: str = "") -> Problem | BipartiteSystem:
     """Return the declared problem that a name or a file stands for.
 
     Parameters
@@ -108,11 +108,20 @@ def load(target: str, wanted: str = "") -> ConvexProblem | BipartiteSystem:
     return choose(vars(importlib.import_module(f"{PACKAGE}.{target}")), target, wanted)
 
 
-def choose(namespace: dict[str, object], origin: str, wanted: str = "") -> ConvexProblem | BipartiteSystem:
-    """Return the one problem of a namespace, the one called ``problem``, or the one that is wanted."""
-    from symcavity.face import BipartiteSystem, ConvexProblem
+def system_of(declared: Problem | BipartiteSystem) -> BipartiteSystem:
+    """The system that a declaration stands for: the conditions of a minimum, or the lowest of several minima."""
+    from symcavity.face import ConvexProblem, Problem
 
-    kinds = (ConvexProblem, BipartiteSystem)
+    if isinstance(declared, ConvexProblem):
+        return declared.kkt()
+    return declared.lowest() if isinstance(declared, Problem) else declared
+
+
+def choose(namespace: dict[str, object], origin: str, wanted: str = "") -> Problem | BipartiteSystem:
+    """Return the one problem of a namespace, the one called ``problem``, or the one that is wanted."""
+    from symcavity.face import BipartiteSystem, Problem
+
+    kinds = (Problem, BipartiteSystem)
     found = {name: value for name, value in namespace.items() if isinstance(value, kinds)}
     if wanted:
         if wanted in found:
@@ -121,7 +130,7 @@ def choose(namespace: dict[str, object], origin: str, wanted: str = "") -> Conve
         near = get_close_matches(wanted, found, n=1, cutoff=0.4)
         raise DeclarationError(
             f"{origin} was asked for the object {wanted}, which {what}.",
-            f"a ConvexProblem or a BipartiteSystem: {', '.join(found) or 'this file has none'}",
+            f"a ConvexProblem, a Problem or a BipartiteSystem: {', '.join(found) or 'this file has none'}",
             f"--object {near[0]}" if near else "",
         )
     if PREFERRED in found:
@@ -134,7 +143,7 @@ def choose(namespace: dict[str, object], origin: str, wanted: str = "") -> Conve
         made = [n for n, v in namespace.items() if (getattr(v, "__module__", ""), type(v)) == own]
         raise DeclarationError(
             f"{origin} declares no problem.",
-            "a file whose top level makes one ConvexProblem, BipartiteSystem or System",
+            "a file whose top level makes one ConvexProblem, Problem or System",
             f"problem = {made[-1]}(...), so that the problem stands at the top level of the file"
             if made
             else "problem = ConvexProblem(minimize=..., subject_to=[...])",

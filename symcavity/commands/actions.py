@@ -21,11 +21,9 @@ FAILED = 1
 
 def load_system(args: argparse.Namespace) -> BipartiteSystem:
     """Return the system of a declaration: by its name, or from a file."""
-    from symcavity.face import ConvexProblem
-    from symcavity.loading import load
+    from symcavity.loading import load, system_of
 
-    problem = load(args.target, args.object)
-    return problem.kkt() if isinstance(problem, ConvexProblem) else problem
+    return system_of(load(args.target, args.object))
 
 
 def theory_of(args: argparse.Namespace, system: BipartiteSystem) -> Theory:

@@ -18,7 +18,7 @@ from symcavity.errors import ValuesError
 from symcavity.face import BipartiteSystem, ConvexProblem
 from symcavity.finite.labels import label
 from symcavity.finite.tables import aligned
-from symcavity.loading import load
+from symcavity.loading import load, system_of
 from symcavity.model.averages import SiteResponse, average
 from symcavity.model.quantities import Variable
 from symcavity.model.times import other_times
@@ -76,6 +76,7 @@ def _system(args: argparse.Namespace) -> BipartiteSystem:
         return declared.descent(rate=read_number(args.rate, "--rate"), momentum=momentum)
     if args.rate is not None or args.momentum is not None:
         raise ValuesError(f"{args.target} is a system of equations, which has no rate.", "--rate of convex problems")
+    declared = system_of(declared)
     if declared.time is None:
         raise ValuesError(
             f"The states of {args.target} keep still.",

@@ -52,11 +52,10 @@ def show_list(args: argparse.Namespace) -> int:
 
 
 def _system(target: str, wanted: str = "") -> tuple[Any, Any]:
-    from symcavity.face import ConvexProblem
-    from symcavity.loading import load
+    from symcavity.loading import load, system_of
 
     problem = load(target, wanted)
-    return problem, problem.kkt() if isinstance(problem, ConvexProblem) else problem
+    return problem, system_of(problem)
 
 
 def takes(target: str, wanted: str = "") -> list[str]:

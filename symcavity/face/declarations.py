@@ -219,6 +219,14 @@ class Problem(WithInstances, ProblemData):
         """
         return self.lowest(select).cavity()
 
+    def naive(self) -> Theory:
+        """Derive the naive mean field: the self-coupling of the features dropped."""
+        return self._system().naive()
+
+    def symmetry(self) -> Symmetry:
+        """Return the rescaling that makes the naive analysis right, or the reason why there is none."""
+        return self._system().symmetry()
+
     def _repr_latex_(self) -> str:
         from symcavity.writing.displays import problem_latex
 
@@ -312,14 +320,6 @@ class ConvexProblem(Problem):
     def cavity(self, select: str = "lowest") -> Theory:  # noqa: ARG002 - a convex problem has one minimum
         """Derive the cavity theory of the optimality conditions."""
         return self.kkt().cavity()
-
-    def naive(self) -> Theory:
-        """Derive the naive mean field of the optimality conditions."""
-        return self.kkt().naive()
-
-    def symmetry(self) -> Symmetry:
-        """Return the rescaling that makes the naive analysis right, or the reason why there is none."""
-        return self.kkt().symmetry()
 
     def descent(self, rate: Any, momentum: Any = 0, batch: Any = 1, *, initial: Any = ()) -> BipartiteSystem:
         """Gradient descent on this problem, as a system whose states move in steps.

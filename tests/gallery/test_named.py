@@ -9,7 +9,8 @@ from sympy import tanh
 from symcavity import alpha, average, i, response
 from symcavity.loading import installed
 
-GIVEN = {  # whose result is the load itself, an average over a set, or an entropy
+GIVEN = {  # whose result is the load itself, a variable, an average over a set, or an entropy
+    "binary_margin",
     "binary_perceptron",
     "correlated_manifolds",
     "correlated_points",

@@ -59,6 +59,10 @@ def test_what_is_at_rest_is_a_minimum_of_what_was_typed(name):
         typed.states[state] = kept
 
 
+WITHOUT_MESSAGES = {"binary_margin", "fewest_errors"}  # a condition on all sites is met by what only bounds move
+
+
+@pytest.mark.filterwarnings("ignore::symcavity.UnstableSolution", "ignore::symcavity.NegativeEntropy")
 @pytest.mark.parametrize("name", NAMES)
 def test_derivatives_are_limits_of_differences(name):
     """In the load where it is given, else in the first parameter: two solutions nearby."""
@@ -75,13 +79,14 @@ def test_derivatives_are_limits_of_differences(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_records(name):
-    """JSON and back: the same record, which witnesses confirm. Messages are in every record."""
+    """JSON and back: the same record, which witnesses confirm. Messages are in every record but two."""
     derivation = theory(name).derivation
     text = derivation.to_json(verify=False)
     VALIDATOR.validate(json.loads(text))
     back = Derivation.from_json(text)
     assert back.to_json(verify=False) == text
-    assert {s.rule for s in back if s.section == "Message passing"} == {"messages", "state_evolution"}
+    passed = set() if name in WITHOUT_MESSAGES else {"messages", "state_evolution"}
+    assert {s.rule for s in back if s.section == "Message passing"} == passed
     for step in back:
         if step.rule in QUICK:
             assert all(v.ok for v in judge(step, 15)), step.key

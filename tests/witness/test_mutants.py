@@ -313,7 +313,7 @@ MUTANTS = {
     ),
     "an implicit law at its edge": (
         quartic_hinge, averages.SiteEnsemble, "_edge",
-        "return ends.pop()", "return 1 + ends.pop()", "closure.q_lambda",
+        "return found.xreplace", "return 1 + found.xreplace", "closure.q_lambda",
     ),
     # closed forms
     "moments of a hinge": (hinge, gaussian, "_hinges", "c if j % 2 else -c", "c", "datum.response"),

@@ -28,7 +28,7 @@ from symcavity.evaluate.tolerances import tolerances
 from symcavity.model.kinds import N, P
 from symcavity.model.quantities import SiteQuantity
 
-PACKAGE = str(Path(__file__).parents[1])
+PACKAGE = str(Path(__file__).parents[2])  # that of symcavity, not of this room
 MOST_AT_REST = 15  # digits of a limit with integrals
 MISSED, RUNAWAY = 1e-2, 40  # a residual that is none; powers of ten that no unknown has
 FINE = 1e-10  # so short a last step leaves ten digits
