@@ -141,10 +141,23 @@ def test_a_shared_offset():
 def test_what_is_refused():
     with pytest.raises(UnsupportedLaw, match="between 2 bounds"):
         Problem(Sum((h - 1) ** 2, (mu, 1, P)) / 2, [w[i] >= -1, w[i] <= 1]).gibbs(beta).cavity()
-    kappa = Global("kappa")
-    with pytest.raises(UnsupportedLaw, match="stands in a constraint of every site"):
-        Problem(square - kappa * N + N * kappa**2, [h >= kappa]).gibbs(beta)
-    b = Global("b")
-    with pytest.raises(UnsupportedLaw, match="jumps"):
-        Problem(Sum(Heaviside(b - hs), (mu, 1, P)) + N * b**2).gibbs(beta)
     assert Problem(Sum(Max(0, 1 - h), (mu, 1, P)) + square).gibbs(beta).cavity().equations
+
+
+@pytest.mark.parametrize("place", ["a margin", "a step"])
+def test_places_that_a_variable_moves(place):
+    """A margin that is bought, and the threshold of a count: least is the free energy of theories at given places."""
+    k, v = Symbol("k", real=True), {alpha: Rational(1, 2), beta: 2}
+    moved = Global("moved")
+
+    def declared(at, more=0):
+        if place == "a margin":
+            return Problem(square + more, [h >= at]).gibbs(beta).cavity()
+        return Problem(Sum(Heaviside(at - hs), (mu, 1, P)) + more).gibbs(beta).cavity()
+
+    solution = declared(moved, N * moved**2 - N * moved).solve(v)
+    found, given = float(solution["moved"]), declared(k)
+    places = (found - 0.01, found, found + 0.01)
+    below, here, above = (float(given.solve({**v, k: y})[given.free_energy]) + y**2 - y for y in places)
+    assert here < min(below, above)
+    assert (above - below) / 0.02 == pytest.approx(0, abs=1e-4)
