@@ -30,7 +30,7 @@ from symcavity.sites.joint.solution import JointSolution
 from symcavity.witness.registry import largest, result, witness
 from symcavity.witness.set_averages import quenched_laws
 
-NODES = {1: (60,), 2: (24, 36), 3: (13, 20)}  # along each field; more of them where fewer leave a gap
+NODES = {1: (60, 200), 2: (24, 36), 3: (13, 20)}  # along each field; more of them where fewer leave a gap
 RANDOM, SEED, TRIES = 40_000, 3, 4
 MANY = 6  # unknowns, from which on a quarter of them is taken
 ROUNDS, CLOSE, NUDGE = 200, 1e-11, 1e-6

@@ -99,9 +99,10 @@ def _all_that_is_derived():
 
 
 def test_the_sample_has_every_rule():
-    from symcavity.derivations import gardner, kernel_ridge, manifold, soft_manifold, spin_glass
+    from symcavity.derivations import best_subset, gardner, kernel_ridge, manifold, soft_manifold, spiked_matrix
 
-    problems = [module.problem for module in (gardner, kernel_ridge, manifold, soft_manifold, spin_glass)]
+    still = (gardner, kernel_ridge, manifold, soft_manifold, spiked_matrix, best_subset)
+    problems = [module.problem for module in still]
     problems += [kernel_ridge.from_coefficients, _two_classes(), _moving(), _tested()]
     records = [*(problem.cavity().derivation for problem in problems), *_all_that_is_derived()]
     rules = {name for name in templates() if "." not in name} - {"limit", "opening", "clock", "insert_again"}
