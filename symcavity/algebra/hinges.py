@@ -46,20 +46,6 @@ def without_signs(expr: Expr) -> Expr:
     return expr.replace(Mul, plain) if expr.has(sign) else expr
 
 
-def without_divided_signs(expr: Expr) -> Expr:
-    """Return an expression in which no sign is divided by: one over a sign is the sign, where there is one.
-
-    Examples
-    --------
-    >>> from sympy import Symbol, sign
-    >>> x, y = Symbol("x", real=True), Symbol("y", real=True)
-    >>> without_divided_signs(y / sign(x))
-    y*sign(x)
-    """
-    divided = [p for p in expr.atoms(Pow) if isinstance(p.base, sign) and p.exp.is_integer and p.exp.is_negative]
-    return expr.xreplace({p: p.base ** (-p.exp) for p in divided if p.base.args[0].is_extended_real})
-
-
 def _is_power(factor: Expr, base: Expr) -> bool:
     return factor == base or (isinstance(factor, Pow) and factor.base == base and bool(factor.exp.is_positive))
 

@@ -40,7 +40,6 @@ from sympy.core.relational import GreaterThan, LessThan, Relational, StrictGreat
 from sympy.logic.boolalg import And, Or
 from sympy.solvers.solveset import NonlinearError
 
-from symcavity.algebra.hinges import without_divided_signs
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import UnsupportedLaw
 
@@ -202,7 +201,7 @@ class SitePuzzle:
             rule = dict(zip(unknowns, point, strict=True))
             self.loose.append((free, tuple(c.xreplace(rule) for c in conditions), rule))
             return None
-        values = {x: without_divided_signs(tidy_fraction(v)) for x, v in zip(unknowns, point, strict=True)}
+        values = {x: tidy_fraction(v) for x, v in zip(unknowns, point, strict=True)}
         return Branch(values, tuple(tidy_fraction(c.xreplace(values)) for c in conditions), label)
 
     def _reduced(
