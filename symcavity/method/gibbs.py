@@ -68,15 +68,10 @@ def gibbs(problem: Problem, beta: Any) -> System:
     return System(
         equations,
         pairs,
-        fixed=problem.fixed,
-        name=problem.name,
-        source=problem.source,
-        cite=problem.cite,
-        named=problem.named,
         convex=problem.asks_convexity,
-        rewritten=problem.rewritten,
         weights=weights,
         collective=collective,
+        **problem.taken_over(),
     )
 
 

@@ -48,14 +48,9 @@ def optimality(problem: Problem) -> System:
     return System(
         equations,
         conditions,
-        problem.fixed,
-        name=problem.name,
-        source=problem.source,
-        cite=problem.cite,
-        named=problem.named,
         convex=True,
         record=record,
-        rewritten=problem.rewritten,
+        **problem.taken_over(),
     )
 
 

@@ -69,12 +69,7 @@ def lowest(problem: Problem, select: str = "lowest") -> System:
     return System(
         equations,
         [*(cold(pair) for pair in found.pairs), *problem.ranges],
-        fixed=problem.fixed,
-        name=problem.name,
-        source=problem.source,
-        cite=problem.cite,
-        named=problem.named,
-        rewritten=problem.rewritten,
         weights=weights,
         collective=found.collective,
+        **problem.taken_over(),
     )

@@ -6,11 +6,12 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from sympy import Eq, Expr, Float, KroneckerDelta, Rational, S, Symbol, sympify
+from sympy import Eq, Expr, Float, KroneckerDelta, Rational, S, Symbol
 from sympy.core.relational import Relational
 from sympy.printing.codeprinter import PrintMethodNotImplementedError
 
 from symcavity.algebra.compiled import compiled
+from symcavity.algebra.door import as_sympy
 from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.composition import Rules
 from symcavity.model.exact import is_random
@@ -123,7 +124,7 @@ def _hold_chords(expr: Expr, states: Sequence[Any], where: str, ranges: Sequence
 
     def fine(*values: Any) -> Expr:
         # no rational number to the power of another: its numerator would be taken to pieces
-        numbers = (Float(sympify(v), _DIGITS) for v in values)
+        numbers = (Float(as_sympy(v), _DIGITS) for v in values)
         return expr.xreplace(dict(zip(arguments, numbers, strict=True))).evalf(_DIGITS)
 
     try:

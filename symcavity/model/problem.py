@@ -29,7 +29,7 @@ from symcavity.model.rewritings import REWRITINGS
 
 @without(
     "asks_convexity", "book", "conditions", "constraints", "given", "global_objective", "is_mean", "known", "labels",
-    "objective", "ranges", "rewritten", "typed", "with_means",
+    "objective", "ranges", "rewritten", "taken_over", "typed", "with_means",
 )  # fmt: skip
 class Problem(ByContent):
     """A problem, read and validated: what :class:`symcavity.ConvexProblem` and :class:`symcavity.Problem` hold.
@@ -139,6 +139,13 @@ class Problem(ByContent):
     def is_mean(self) -> bool:
         """Whether what is minimized is the declared objective times a power of the number of sites."""
         return self.rewritten["proportion"].is_mean
+
+    def taken_over(self) -> dict[str, Any]:
+        """What a system that stands for this problem has from it: its titles, its names and what was rewritten."""
+        return {
+            "fixed": self.fixed, "name": self.name, "source": self.source, "cite": self.cite, "named": self.named,
+            "rewritten": self.rewritten,
+        }  # fmt: skip
 
     @property
     def typed(self) -> tuple[Expr, tuple[Any, ...]]:

@@ -121,10 +121,10 @@ def rested(solution: Solution) -> float | None:
 
 def mirrored(measure: GibbsMeasure, solution: Solution) -> tuple[str, ...]:
     """That a solution has a mirror image, and which of the two it is."""
-    values = _unknowns(solution)
+    values, own = _unknowns(solution), solution.own_values
     out = []
     for signs in measure.mirrors():
-        broken = [s for s in signs if abs(values[s]) > tolerances().same]
+        broken = [s for s in signs if abs(own.get(s, values[s])) > tolerances().same]  # in units of the system's own
         if broken:
             way = ">" if values[broken[0]] > 0 else "<"
             names = ", ".join(map(str, broken))
