@@ -394,3 +394,25 @@ def test_a_theory_names_what_takes_a_value():
     theory = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) + B * Sum((label[mu] - h) ** 2, (mu, 1, P))).cavity()
     assert theory.parameters == (B, alpha, label)
     assert set(theory.solve(dict.fromkeys(theory.parameters, 1)).keys()) >= {"q_w"}
+
+
+@pytest.mark.parametrize(
+    "bounds", [lambda M: [Abs(w[i]) <= M], lambda M: [w[i] <= M, -M <= w[i]], lambda M: [2 * M >= Abs(2 * w[i])]]
+)
+def test_a_global_variable_that_bounds_a_size_is_never_negative(bounds):
+    label = Quenched("label", mu)
+    values = {alpha: "3/2", label: {-1: "1/2", 1: "1/2"}}
+
+    def problem(M):
+        return ConvexProblem(N * M**2 / 2 + Sum((label[mu] - h) ** 2 / 2, (mu, 1, P)), bounds(M))
+
+    M = Global("M")
+    theory, known = problem(M).cavity(), problem(Global("M", positive=True)).cavity().solve(values)
+    found = theory.solve(values)
+    assert found[M] == found["M"] == known["M"]
+    assert found[average(Abs(w[i]))] == known[average(Abs(w[i]))]
+    assert theory.function(M, alpha, values={label: values[label]})(1.5) == pytest.approx(float(known["M"]))
+    step = 1e-4
+    ends = (theory.solve(values | {alpha: 1.5 + k * step})[M] for k in (1, -1))
+    slope = theory.sensitivity(M, alpha, values)
+    assert float(slope) == pytest.approx(float(next(ends) - next(ends)) / (2 * step), rel=1e-5)
