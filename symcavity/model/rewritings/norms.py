@@ -63,7 +63,7 @@ class Norms(Rewriting):
             if power.is_Integer or not power.is_number or not is_total(total):
                 continue
             unit = _unit(total)
-            total = (total / unit).expand(deep=False)  # noqa: PLW2901
+            total = (total / unit).expand(deep=False)
             key = total.as_dummy()
             if key not in self._known:
                 if self._closed:
