@@ -15,7 +15,7 @@ COUNT = 16  # nodes of one panel
 REACH, FARTHEST = 9.0, 38.0  # the Gaussian weight beyond nine standard deviations is below double precision
 PANELS = 9
 MOST = 4096  # nodes on one line
-MOST_TOGETHER = 2**25  # nodes of nested averages, all of which are held at once: a quarter of a gigabyte for each number
+MOST_TOGETHER = 2**25  # nodes of nested averages, which are all held at once
 NEAR = 0.3  # how closely the ends of panels are placed: it is enough that they are near
 
 Tangents = Sequence[Sequence[Any]]

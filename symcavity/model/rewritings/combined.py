@@ -83,13 +83,12 @@ class Combined(Rewriting):
                 continue
             stand_in = first.copied(fresh_name(self._names, "y", f"y_{first.name}_{second.name}"), {}, {})
             reading = _Reading(first, second, stand_in)
-            new = declaration.mapped(lambda e, r=reading: with_sides(e, [r.read(s) for s in sides(e)]))
+            new = declaration.mapped(reading.entry)
             if reading.fails or reading.share is None:
                 continue
             pair = _pair(first, second, reading.share, stand_in.name)
-            rule = {q: pair.whole[q.indices] for e in new.expressions for q in site_quantities(e, Coupling)
-                    if q.family == stand_in}  # fmt: skip
-            return new.mapped(lambda e: e.xreplace(rule) if isinstance(e, Basic) else e), pair
+            placed = {q for e in new.expressions for q in site_quantities(e, Coupling) if q.family == stand_in}
+            return new.mapped(_Renamed({q: pair.whole[q.indices] for q in placed})), pair
         return None
 
 
@@ -110,6 +109,16 @@ def _pair(first: Coupling, second: Coupling, share: Expr, name: str) -> Pair:
     return Pair(first, second, share, Coupling(name, variance=variance, between=between, mean=mean))
 
 
+@dataclass(frozen=True)
+class _Renamed:
+    """Puts couplings in the place of others, in an entry of a declaration."""
+
+    rule: dict[SiteQuantity, Expr]
+
+    def __call__(self, entry: Any) -> Any:
+        return entry.xreplace(self.rule) if isinstance(entry, Basic) else entry
+
+
 class _Reading:
     """One pass over an expression: sums of two couplings as sums of their combination.
 
@@ -126,6 +135,10 @@ class _Reading:
 
     def _holds(self, expr: Any) -> bool:
         return isinstance(expr, Basic) and any(q.family in self.both for q in site_quantities(expr, Coupling))
+
+    def entry(self, entry: Any) -> Any:
+        """An entry of a declaration in the combination."""
+        return with_sides(entry, [self.read(side) for side in sides(entry)])
 
     def read(self, expr: Any) -> Any:
         """The expression in the combination."""
