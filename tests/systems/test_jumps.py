@@ -8,6 +8,7 @@ import jsonschema
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from scipy.stats import norm
 from sympy import Abs, Eq, Heaviside, Max, Piecewise, Rational, Sum, Symbol, log
 
 from symcavity import (
@@ -289,3 +290,17 @@ def test_a_record_is_read_back():
     back = read_derivation(text)
     assert back.steps[0].data["lowest"]
     assert all(judge(back[key])[0].ok for key in ("feature.energy", "feature.solution", "feature.jump"))
+
+
+def test_fewest_errors_at_a_margin_of_zero():
+    """Gardner and Derrida: a share Phi(-c) is left wrong, with ``alpha*<z**2>`` one between 0 and c.
+
+    The multiplier of the sphere vanishes, and the equation has changes of sign at 1e18 that are rounding.
+    """
+    counted = Problem(Sum(Heaviside(-heard), (mu, 1, P)), [Eq(Sum(w[i] ** 2, (i, 1, N)), N)])
+    theory = counted.cavity()
+    for load in (Rational(21, 10), 4, 20):
+        found = theory.solve({alpha: load})
+        c = brentq(lambda c, a=float(load): a * (norm.cdf(c) - 0.5 - c * norm.pdf(c)) - 1, 1e-3, 40, xtol=1e-15)
+        assert float(found[average(Heaviside(-counted["h"][mu]))]) == pytest.approx(norm.cdf(-c), rel=1e-10)
+        assert float(found[average(w[i] ** 2)]) == pytest.approx(1, rel=1e-12)
