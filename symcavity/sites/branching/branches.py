@@ -42,6 +42,7 @@ from sympy.solvers.solveset import NonlinearError
 
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import UnsupportedLaw
+from symcavity.model.quantities import Quenched, SiteQuantity
 
 KINKS = (Max, Min, Abs, sign, Heaviside, Piecewise)
 MOST_BRANCHES = 512
@@ -201,7 +202,7 @@ class SitePuzzle:
             rule = dict(zip(unknowns, point, strict=True))
             self.loose.append((free, tuple(c.xreplace(rule) for c in conditions), rule))
             return None
-        values = {x: tidy_fraction(v) for x, v in zip(unknowns, point, strict=True)}
+        values = {x: _without_divided_signs(tidy_fraction(v)) for x, v in zip(unknowns, point, strict=True)}
         return Branch(values, tuple(tidy_fraction(c.xreplace(values)) for c in conditions), label)
 
     def _reduced(
@@ -473,6 +474,25 @@ def _non_negative(condition: Any) -> Expr:
         "inequalities, And(...) of inequalities, and Or(...) of these",
     )
 
+
+
+def _without_divided_signs(expr: Expr) -> Expr:
+    """One over the sign of a quenched parameter is the sign; where it is zero, a multiplier that is free is zero.
+
+    The sign of a field stays: what is averaged over the field by parts divides by it.
+    """
+    powers = {p: p.exp for p in expr.atoms(Pow) if isinstance(p.base, sign) and p.exp.is_integer}
+    rule = {p: p.base ** (1 if n % 2 else 2) for p, n in powers.items() if _is_quenched(p.base.args[0])}
+    return expr.xreplace(rule)
+
+
+def _is_quenched(expr: Expr) -> bool:
+    """Whether an expression has no symbols besides quenched parameters of its site."""
+    return bool(expr.args) and (
+        isinstance(expr.args[0], Quenched)
+        if isinstance(expr, SiteQuantity)
+        else all(a.is_number or _is_quenched(a) for a in expr.args)
+    )
 
 
 @lru_cache(maxsize=4096)
