@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 from sympy import (
@@ -43,6 +42,7 @@ from sympy.solvers.solveset import NonlinearError
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.sites.choices import Choices
 
 KINKS = (Max, Min, Abs, sign, Heaviside, Piecewise)
 MOST_BRANCHES = 512
@@ -164,15 +164,16 @@ class SitePuzzle:
             self.unknowns = [u for u in self.unknowns if u != x]
 
     def _enumerate(self) -> list[Branch]:
-        choices = list(unkinked(self.equations, [q for pair in self.pairs for q in pair], self.unknowns))
-        if len(choices) * 2 ** len(self.pairs) > MOST_BRANCHES:
-            raise UnsupportedLaw(
-                f"{self.text} has {len(choices) * 2 ** len(self.pairs)} branches.", f"at most {MOST_BRANCHES}"
-            )
         out: dict[Any, Branch] = {}  # pieces that meet at a kink give the same branch there
-        for equations, flat, conditions in choices:
+        tried = 0
+        for equations, flat, conditions in unkinked(
+            self.equations, [q for pair in self.pairs for q in pair], self.unknowns
+        ):
             pairs = list(zip(flat[::2], flat[1::2], strict=True))
-            for picks in product((0, 1), repeat=len(pairs)):
+            for picks in Choices(equations, pairs, conditions, self.unknowns):
+                tried += 1
+                if tried > MOST_BRANCHES:
+                    raise UnsupportedLaw(f"{self.text} has more than {MOST_BRANCHES} branches.", "fewer")
                 zero = [pair[k] for pair, k in zip(pairs, picks, strict=True)]
                 rest = [pair[1 - k] for pair, k in zip(pairs, picks, strict=True)]
                 branch = self._solve([*equations, *zero], [*rest, *conditions], tuple(zero))

@@ -221,6 +221,7 @@ class _Layout:
         rng = seeded(7)
         layouts: list[tuple[tuple[int, ...], list[float]]] = []
         points = []
+        first: list[tuple[float, Any]] = []  # the reflection and the lines at the first point
         for _ in range(DRAWS):
             point = [
                 0.0 if s in self.sources else v
@@ -229,6 +230,7 @@ class _Layout:
             s, *flat = numbers(*point)
             found = iter(flat)
             lines = [[(next(found), next(found)) for _ in ls] for ls in self.lines]
+            first = first or [(s, lines)]
             intervals = self._intervals(lines, psis, s, point)
             layouts.append(self._tile(intervals, symbols, s, point))
             points.append(point)
@@ -251,7 +253,9 @@ class _Layout:
                 )
             return (), tuple(self.branches), S.One, ()
         (order,) = orders
-        breaks = [self._boundary(order[k], order[k + 1], k, layouts, points, call) for k in range(len(order) - 1)]
+        breaks = [
+            self._boundary(order[k], order[k + 1], k, layouts, points, call, first[0]) for k in range(len(order) - 1)
+        ]
         ends: list[Expr | None] = [None, *breaks, None]
         regions = tuple(
             Region(ends[k], ends[k + 1], self.branches[b].values, self.branches[b].implicit, self.branches[b].label)
@@ -383,13 +387,19 @@ class _Layout:
         here, there = (compiled(symbols, list(self.branches[k].values.values()))(*point) for k in (a, b))
         return np.allclose(np.array(here, dtype=float), np.array(there, dtype=float), rtol=1e-7, atol=1e-9)
 
-    def _boundary(self, a: int, b: int, k: int, layouts: Any, points: Any, compile_: Any) -> Expr:
+    def _boundary(
+        self, a: int, b: int, k: int, layouts: Any, points: Any, compile_: Any, first: tuple[float, Any]
+    ) -> Expr:
         """The symbolic boundary between two neighbouring branches."""
         zero = dict.fromkeys(self.sources, S.Zero)
         candidates: list[tuple[Expr, Expr]] = []
-        for branch, lines in ((self.branches[a], self.lines[a]), (self.branches[b], self.lines[b])):
-            for slope, offset in lines:
+        reflected, at_first = first
+        there = float(layouts[0][1][k])
+        for branch, lines, numbers in ((self.branches[n], self.lines[n], at_first[n]) for n in (a, b)):
+            for (slope, offset), (rate, start) in zip(lines, numbers, strict=True):
                 if slope == 0:
+                    continue
+                if not branch.implicit and rate and not _is_near(float(-start / rate) * float(reflected), there):
                     continue
                 edge = cancel(-offset / slope)
                 if branch.implicit:
@@ -399,7 +409,7 @@ class _Layout:
             call, s = compile_(bare), compile_(self.reference)
             with np.errstate(over="ignore"):
                 match = all(
-                    np.isclose(float(call(*p)) * float(s(*p)), float(edges[k]), rtol=1e-6, atol=1e-9)
+                    _is_near(float(call(*p)) * float(s(*p)), float(edges[k]))
                     for p, (_, edges) in zip(points, layouts, strict=True)
                 )
             if match:
@@ -437,6 +447,10 @@ class _Huge:
         except (ZeroDivisionError, ValueError):
             return np.nan
         return np.nan if mp.im(value) else mp.re(value)
+
+
+def _is_near(one: float, two: float) -> bool:
+    return bool(np.isclose(one, two, rtol=1e-6, atol=1e-9))
 
 
 def _is_nan(value: Any) -> bool:
