@@ -32,6 +32,7 @@ from symcavity.sites.protocol import SiteProblem, Solution
 
 WEAK, STRONG = 1e-9, 9.0
 HALVINGS, ATTEMPTS = 60, 200
+_AT_END = 1e-9  # of an unknown: where a branch ends belongs to it
 
 
 def solve_with_feedback(problem: SiteProblem) -> Solution:
@@ -236,13 +237,22 @@ class FeedbackDraws(Draws):
             ]
         with np.errstate(all="ignore"):
             for call, inside in self._calls[key]:
-                values = np.broadcast_to(call(*point, GRID), GRID.shape)
+                grid = np.concatenate([GRID, *(_ends(np.broadcast_to(e(*point, GRID), GRID.shape)) for e in inside)])
+                values = np.broadcast_to(call(*point, grid), grid.shape)
                 outside = ~np.isfinite(values)
                 for limit in inside:
-                    outside = outside | (limit(*point, GRID) < 0)
+                    outside = outside | (limit(*point, grid) < -_AT_END * (1 + np.abs(grid)))
                 if not np.all((values > 0) | outside):
                     return False
         return True
+
+
+def _ends(limit: np.ndarray) -> np.ndarray:
+    """Where what bounds a branch vanishes between two points of the grid: denominators are often smallest there."""
+    here = np.flatnonzero(np.isfinite(limit[1:]) & np.isfinite(limit[:-1]) & ((limit[1:] < 0) != (limit[:-1] < 0)))
+    share = limit[here] / (limit[here] - limit[here + 1])
+    ends: np.ndarray = GRID[here] + share * (GRID[here + 1] - GRID[here])
+    return ends
 
 
 def _at_zero(expr: Expr, symbols: Sequence[Symbol]) -> Expr:
