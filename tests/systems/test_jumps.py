@@ -77,6 +77,18 @@ def test_both_say_that_one_state_is_wrong():
     assert "lower bound of the minimum" in told[UnstableSolution]
 
 
+def test_what_is_no_bound_is_not_called_one():
+    """Guerra's bound is about pairs of discrete states of one square: no binary weights, and no states of zero."""
+    u = Feature("u", values=(-1, 0, 1))
+    spins = Problem(-Sum(u[i] * Sum(J[i, j] * u[j], (j, 1, N)), (i, 1, N)) / 2 + Sum(u[i] ** 2, (i, 1, N)) / 10)
+    for theory, values in ((ERRORS.cavity(), {alpha: 2}), (spins.cavity(), {})):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            theory.solve(values)
+        (told,) = [str(w.message) for w in said if w.category is UnstableSolution]
+        assert "no bound of the minimum is known" in told
+
+
 def test_minima_of_instances():
     """Enumeration by hand; one state is a lower bound (Guerra), annealing an upper one, and says so."""
     exact, cooled = (MAGNET.simulate({}, N=10, seeds=6, method=how) for how in ("enumeration", "annealing"))
