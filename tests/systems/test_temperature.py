@@ -227,4 +227,4 @@ def test_two_bounds_are_a_lower_and_an_upper_one():
     with pytest.raises(UnsupportedLaw, match="no lower and no upper"):
         ConvexProblem(square, [h >= margin[mu], h >= 1]).gibbs(1).cavity()
     with pytest.raises(UnsupportedLaw, match="no square between two bounds"):
-        ConvexProblem(Sum(w[i] ** 4, (i, 1, N)) + Sum(h**2, (mu, 1, P)), [h <= 1, h >= -1]).gibbs(1).cavity()
+        ConvexProblem(square + Sum(log(1 + exp(-h)), (mu, 1, P)), [h <= 1, h >= -1]).gibbs(1).cavity()
