@@ -114,7 +114,8 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
         ) from None
     except OpenSlope as problem:
         raise IllPosed(
-            f"The order of the minima of the energy {_named(energy, x)} depends on the sign of {problem.coefficient}.", SUPPORTED
+            f"The order of the minima of the energy {_named(energy, x)} depends on the sign of {problem.coefficient}.",
+            SUPPORTED,
         ) from None
     if any(p is not None and len(p) > 3 for p in values):
         raise UnsupportedLaw(f"A piece of the energy {_named(energy, x)} is no square.", SUPPORTED)

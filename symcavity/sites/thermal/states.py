@@ -180,7 +180,8 @@ class Mixture(ThermalAverages):
         pull = (eta + F * constant) * share - slope
         total = -w.beta * (fixed - eta * constant - F * constant**2 / 2) + w.beta * pull**2 / (2 * whole)
         total += log(2 * pi / (w.beta * whole)) / 2
-        return Part(values, total, x, pull / whole, 1 / (w.beta * whole), self._factor(S.Zero, values), self._box(values))
+        factor = self._factor(S.Zero, values)
+        return Part(values, total, x, pull / whole, 1 / (w.beta * whole), factor, self._box(values))
 
     def _box(self, values: Mapping[Any, Expr]) -> tuple[Expr, ...]:
         """The two ends between which a state is held; nothing where it has fewer bounds."""
