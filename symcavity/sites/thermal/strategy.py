@@ -100,7 +100,7 @@ class Thermal:
             heard = moving_field(problem)
             moving = [k for k in heard.feedback if k.emission.has(weight_of(problem).mean)]
             own = [k for k in moving if weight_of(problem).is_field or k.through.sender == k.through.hearer]
-            way = 1 if weight_of(problem).is_field else sign_of(heard.factor)  # of a field that pushes away it is turned
+            way = 1 if weight_of(problem).is_field else sign_of(heard.factor)  # turned where it pushes away
             signs = {k.symbol: way for k in own if way}
             still = problem.signed(signs)
             laid = laid_out(still, mixture(still).positive)
