@@ -22,6 +22,7 @@ from symcavity.evaluate.solving.eliminated import Eliminated, exactly
 from symcavity.evaluate.solving.exact_root import exact_root
 from symcavity.evaluate.solving.iterate import root_near
 from symcavity.evaluate.solving.outcomes import Found, Lost
+from symcavity.evaluate.solving.recovery import Recovery
 from symcavity.evaluate.solving.rest import at_rest
 from symcavity.evaluate.solving.resting import RestingSolution
 from symcavity.evaluate.tolerances import tolerances
@@ -48,9 +49,11 @@ def warn(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=inside[-1] + 2)
 
 
-def limit_at_rest(task: Task, given: Given, observable: Callable[[Any], Expr]) -> Solution | None:
+def limit_at_rest(
+    task: Task, given: Given, observable: Callable[[Any], Expr], recovery: Recovery | None = None
+) -> Solution | None:
     """The limit in which states vanish, as the minimum of a convex problem may; None if there is none."""
-    rest = None if given.solve_for else at_rest(task, given)  # a parameter that is looked for has no limit
+    rest = None if given.solve_for else at_rest(task, given, recovery)  # a parameter that is looked for has no limit
     if rest is not None and given.dps > MOST_AT_REST and rest.gap > mp.mpf(10) ** -given.dps:
         raise NotConverged(
             f"At {where(given)} {rest}. It is known to {MOST_AT_REST} digits only.",

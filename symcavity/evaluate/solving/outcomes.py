@@ -11,6 +11,7 @@ from sympy import Symbol
 from symcavity.errors import NotConverged
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving.evidence import BranchEnd
+from symcavity.evaluate.solving.recovery import Recovery
 
 
 class Evidence(Protocol):
@@ -88,6 +89,8 @@ class Lost:
         What points to there being no solution, without proving it.
     is_at_boundary : bool
         Whether there is a minimum, at which some variance vanishes: its states may be at rest.
+    recovery : Recovery, optional
+        The field that seems to become a multiple of quenched ones.
     """
 
     reason: str = ""
@@ -98,6 +101,7 @@ class Lost:
     is_last: bool = False
     seen: BranchEnd | None = None
     is_at_boundary: bool = False
+    recovery: Recovery | None = None
 
     @classmethod
     def of(cls, problem: NotConverged, *, has_root: bool = False) -> Lost:

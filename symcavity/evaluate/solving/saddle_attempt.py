@@ -14,6 +14,7 @@ from symcavity.algebra.precision import mp
 from symcavity.algebra.text import plain
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solving.outcomes import Ended, Handover, Lost, Outcome
+from symcavity.evaluate.solving.recovery import CLOSE, Recovery, recovery_at
 from symcavity.evaluate.solving.saddle import Ending, root
 from symcavity.evaluate.solving.saddle_map import GroupPlaces, SaddleMap
 from symcavity.evaluate.tolerances import tolerances
@@ -198,7 +199,7 @@ class _Attempt:
         if self.end.kind == "gone":
             return self._proof()
         if self.end.kind == "lost":
-            return Lost("The proximal point steps of the saddle could not be carried out.")
+            return Lost("The proximal point steps of the saddle could not be carried out.", recovery=self._recovery())
         zero, groups = self.at_zero, self.map.groups
         idle = [g for g in groups if zero[g.beta] and zero[g.kappa]]
         free = [g for g in idle if not zero[[g.r, g.tau, g.s]].any() and not self._are_enough(g)]
@@ -208,10 +209,18 @@ class _Attempt:
             return Lost("No force is left at the minimum, and the costs of the sites alone fix their states.")
         if any(zero[[g.r, g.tau, g.s, g.beta, g.kappa]].any() for g in groups):
             said = "The minimum is at the boundary: some variance or response vanishes."
-            return Lost(said, is_at_boundary=bool(any(zero[g.r] for g in groups)))
+            return Lost(said, is_at_boundary=bool(any(zero[g.r] for g in groups)), recovery=self._recovery())
         if not self._is_root():
             return Lost("The proximal point steps of the saddle became short, and Newton's method found no root there.")
         return Handover(self._unknowns())
+
+    def _recovery(self) -> Recovery | None:
+        """The group of whose field little is left beside its quenched fields, and what it seems to become."""
+        for g in self.map.groups:
+            seen = g.inverse @ self.end.point[g.c]
+            if g.c.size and self.end.point[g.r] ** 2 < CLOSE * (self.end.point[g.c] @ seen):
+                return recovery_at(g.group, self.saddle, self.given, seen)
+        return None
 
     def _is_root(self) -> bool:
         """Whether Newton's method without a barrier settles: towards an infimum that is not attained it goes on."""
