@@ -30,9 +30,9 @@ from symcavity.evaluate.solving.continuation import (
 )
 from symcavity.evaluate.solving.eliminated import Eliminated, roots_of
 from symcavity.evaluate.solving.evidence import BranchEnd, NothingButZero, OnlyRoot
-from symcavity.evaluate.solving.finish import finish, finished, limit_at_rest, where
+from symcavity.evaluate.solving.finish import finish, finished, limit_at_rest, limit_where_tight, where
 from symcavity.evaluate.solving.iterate import root_from_afar, root_near
-from symcavity.evaluate.solving.outcomes import Ended, Found, Handover, Lost, Outcome
+from symcavity.evaluate.solving.outcomes import Ended, Found, Handover, Lost, Outcome, Tightening
 from symcavity.evaluate.solving.recovery import Recovery
 from symcavity.evaluate.solving.roots import FEW, STARTS, nearest_miss
 from symcavity.evaluate.watch import tick
@@ -100,6 +100,11 @@ class Search:
         return any(one.is_at_boundary or one.recovery is not None for one in self.lost)
 
     @property
+    def tightening(self) -> Tightening | None:
+        """Where all has settled but for multipliers."""
+        return next((one.tightening for one in self.lost if one.tightening is not None), None)
+
+    @property
     def recovery(self) -> Recovery | None:
         """The field that seems to become a multiple of quenched ones."""
         return next((one.recovery for one in self.lost if one.recovery is not None), None)
@@ -154,6 +159,13 @@ def saddle(search: Search) -> Outcome:
     if isinstance(outcome, Handover) and search.given.solve_for:
         return Lost()  # a minimum exists, and the saddle does not know the parameter that names a result of it
     return outcome
+
+
+def where_tight(search: Search) -> Outcome:
+    """The limit in which multipliers of tight conditions go to infinity."""
+    tightening = search.tightening
+    limit = None if tightening is None else limit_where_tight(search.task, search.given, search.observable, tightening)
+    return Lost() if limit is None else Found(limit)
 
 
 def continued_map(search: Search) -> Outcome:
@@ -257,6 +269,7 @@ ATTEMPTS = (
     Attempt("state evolution", lambda s: s.is_mapped, state_evolution),
     Attempt("range of an explicit load", lambda s: bool(s.given.solve_for), explicit_load),
     Attempt("saddle", lambda s: saddle_attempt.applies(s.task, s.given), saddle),
+    Attempt("tight conditions", lambda s: s.tightening is not None, where_tight),
     Attempt("continuation of the map", lambda s: _at_given_values(s) and not s.is_at_boundary, continued_map),
     Attempt("states at rest", lambda s: _at_given_values(s) and _may_rest(s), at_rest),
     Attempt("roots of what elimination leaves", lambda _: True, roots_of_core),

@@ -159,7 +159,8 @@ class RestingSolution(Solution):
         return mp.mpf(self._rest.gap)
 
     def __str__(self) -> str:
-        lines = [super().__str__(), f"  at rest            : {', '.join(map(str, self.at_rest))}"]
+        lines = [super().__str__()]
+        lines += [f"  at rest            : {', '.join(map(str, self.at_rest))}"] if self.at_rest else []
         if self.loose:
             what = "its dual variables are" if len(self.loose) == len(self._multipliers) else "the minimum is"
             lines.append(f"  not fixed          : {', '.join(map(str, self.loose))}, for {what} not unique")

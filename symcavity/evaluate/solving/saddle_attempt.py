@@ -13,7 +13,7 @@ from sympy import Abs, Eq, Expr, Float, Integer, Max, Min, Piecewise, S, Symbol,
 from symcavity.algebra.precision import mp
 from symcavity.algebra.text import plain
 from symcavity.evaluate.given.values import Given, Task
-from symcavity.evaluate.solving.outcomes import Ended, Handover, Lost, Outcome
+from symcavity.evaluate.solving.outcomes import Ended, Handover, Lost, Outcome, Tightening
 from symcavity.evaluate.solving.recovery import CLOSE, Recovery, recovery_at
 from symcavity.evaluate.solving.saddle import Ending, root
 from symcavity.evaluate.solving.saddle_map import GroupPlaces, SaddleMap
@@ -207,12 +207,29 @@ class _Attempt:
             return Ended(self._flat(flat))
         if free:
             return Lost("No force is left at the minimum, and the costs of the sites alone fix their states.")
+        if (found := self._tightening()) is not None:
+            return Lost("Some conditions on sums are tight: their multipliers grow without bound.", tightening=found)
         if any(zero[[g.r, g.tau, g.s, g.beta, g.kappa]].any() for g in groups):
             said = "The minimum is at the boundary: some variance or response vanishes."
             return Lost(said, is_at_boundary=bool(any(zero[g.r] for g in groups)), recovery=self._recovery())
         if not self._is_root():
             return Lost("The proximal point steps of the saddle became short, and Newton's method found no root there.")
         return Handover(self._unknowns())
+
+    def _tightening(self) -> Tightening | None:
+        """Where all has settled but for multipliers; None where all has, or other coordinates move too."""
+        moved = -self.end.last_step
+        grows = np.abs(moved) > tolerances().growing * np.maximum(1.0, np.abs(self.end.point))
+        shared = list(zip(self.map.places, self.saddle.shared, strict=True))
+        growing = {number.variable: place for place, number in shared if grows[place] and number.is_multiplier}
+        if not growing or np.count_nonzero(grows) > len(growing):
+            return None
+        point = self._unknowns()
+        ways = {}
+        for g, place in growing.items():
+            (hat,) = self.task.units[g].free_symbols & {*self.task.unknowns} - {*self.map.symbols}
+            ways[hat] = point[hat] * moved[place] / self.end.point[place]
+        return Tightening(point, ways)
 
     def _recovery(self) -> Recovery | None:
         """The group of whose field little is left beside its quenched fields, and what it seems to become."""
