@@ -118,7 +118,7 @@ def at_rest(task: Task, given: Given, recovery: Recovery | None = None) -> Rest 
     if not closed.is_square or not closed.mapped:
         return None
     units = task.units if recovery is None else {g: recovery.told(e) for g, e in task.units.items()}
-    step_of = RestMap(closed, exact, given, units, numerical=numerical)
+    step_of = RestMap(closed, exact, given, units, numerical=numerical, in_roots=recovery is not None)
     moments = np.array([s not in task.responses and s in closed.mapped for s in closed.unknowns])
     moments &= closed.signs != 0
     primal = {*task.primal} if recovery is None else {*task.primal, recovery.left}
@@ -259,7 +259,7 @@ def _far_out(
         return None, None
     lead, follows = int(np.argmax(np.abs(steps))), bool(step_of.own) and gone is None
     begin = abs(float(t[lead]))
-    ends = [r * max(DEEP * (CONSTANT if follows else 1) * step_of.given.dps / 15, begin) for r in (1, FARTHER)]
+    ends = [r * max(DEEP * (CONSTANT if follows or step_of.in_roots else 1) * step_of.given.dps / 15, begin) for r in (1, FARTHER)]
     near = [begin + SHORT * k for k in range(3)]  # how a bias goes to its constant is seen here
     path: list[tuple[float, Polished]] = []
     for depth in sorted({*near, *np.arange(near[-1], ends[1], STRIDE).tolist(), *ends}) if follows else ends:

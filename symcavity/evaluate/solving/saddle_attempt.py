@@ -21,6 +21,7 @@ from symcavity.evaluate.tolerances import tolerances
 from symcavity.model.kinds import DATUM, N, P, alpha
 from symcavity.model.quantities import Global, SiteQuantity
 
+SHRUNK = 10**0.25  # by how much, while the barrier falls to a tenth, what is zero does at the least
 START = 1.0  # of the coordinates that range from zero on
 POLISHED, SMALL = 12, 1e-3  # Newton steps, the last of which is short; what is compared with one
 FAR, IN_DIGITS = 300, 30  # a field at which the slope of a term shows its sign, and digits to see it
@@ -150,8 +151,8 @@ class Unattained(Flat):
     def __str__(self) -> str:
         return (
             f"There is no minimum: the slopes of all terms of {' and '.join(self.fields)} go to zero, and are zero "
-            f"nowhere. The objective falls towards its infimum as {' and '.join(map(str, self.diverging))} grow: "
-            "nothing fixes the states."
+            f"nowhere. The objective falls towards its infimum as {' and '.join(map(str, self.diverging))} "
+            + ("grows." if all(isinstance(s, Global) for s in self.diverging) else "grow: nothing fixes the states.")
         )
 
 
@@ -191,8 +192,12 @@ class _Attempt:
 
     @property
     def at_zero(self) -> np.ndarray:
-        """The coordinates that are zero at the root: there their slope is larger than they are."""
-        return self.map.low & (self.end.point < self.end.value)
+        """The coordinates that are zero at the root: their slope is larger than they are, or they go with the barrier.
+
+        A coordinate goes with its root where the slope is zero there, too; one that is not zero stays.
+        """
+        before = self.end.point + self.end.last_step
+        return self.map.low & ((self.end.point < self.end.value) | (before > SHRUNK * self.end.point))
 
     def outcome(self) -> Outcome:
         """What the end means."""
@@ -202,8 +207,8 @@ class _Attempt:
             return Lost("The proximal point steps of the saddle could not be carried out.", recovery=self._recovery())
         zero, groups = self.at_zero, self.map.groups
         idle = [g for g in groups if zero[g.beta] and zero[g.kappa]]
-        free = [g for g in idle if not zero[[g.r, g.tau, g.s]].any() and not self._are_enough(g)]
-        if flat := [g for g in free if self._leaves_open(g)]:
+        free = [g for g in idle if not zero[g.r] and not self._are_enough(g)]
+        if flat := [g for g in free if self._leaves_open(g) or self._falls_for_ever(g)]:
             return Ended(self._flat(flat))
         if free:
             return Lost("No force is left at the minimum, and the costs of the sites alone fix their states.")
@@ -353,7 +358,7 @@ class _Attempt:
 
     def _flat(self, idle: list[GroupPlaces]) -> Flat:
         fields = tuple(plain(g.group.field.as_sum) for g in idle)
-        open_ = tuple(s.symbol for g in idle for s in (g.group.size, g.group.answer))
+        open_ = tuple(s.symbol for g in idle if self._leaves_open(g) for s in (g.group.size, g.group.answer))
         form = Unattained if any(self._falls_for_ever(g) for g in idle) else Flat
         grown = self._growing()
         way = "" if grown and form is Unattained else "larger"  # at any load a bias alone may lead there
