@@ -228,9 +228,11 @@ def solve_bound(
     if theory.system.convex and len(tries) > 1 and guess is None:  # a search on the wrong one takes long
         settled = ((branch, _settled(branch, values)) for branch in reversed(theory.branches))
         first = next(((branch, point) for branch, point in settled if point is not None), None)
-        first = first or _on_its_branch(theory, values, dps)
-        if isinstance(first, Solution):
-            return first
+        if first is None:
+            there = _on_its_branch(theory, values, dps)
+            if isinstance(there, Solution):
+                return there
+            first = there
         tries = [first, *(row for row in tries if row[0] is not first[0])] if first else tries
         for branch in () if first else theory.branches:
             if (rest := resting(task_of(branch), values, dps, branch.observable)) is not None:
@@ -277,9 +279,10 @@ def _on_its_branch(theory: Theory, values: Mapping[Any, Any], dps: int) -> tuple
     if isinstance(outcome, Ended):
         raise unsolved(given, outcome)
     tightening = outcome.tightening if isinstance(outcome, Lost) else None
-    if not isinstance(outcome, Handover) and tightening is None:
+    there = outcome if isinstance(outcome, Handover) else tightening
+    if there is None:
         return None
-    found = tightening.point if tightening is not None else outcome.point
+    found = there.point
     idle = {g for g, unit in theory.units.items() if not all(found[s] for s in unit.free_symbols & found.keys())}
     for branch in theory.branches:
         pairs = zip(branch.global_equations, theory.system.partners, strict=True)

@@ -67,7 +67,7 @@ def test_tight_conditions_have_digits():
 )
 def test_just_beyond_there_is_a_proof(conditions):
     theory = ConvexProblem(risk, conditions).cavity()
-    with pytest.raises(Infeasible, match="cannot be met|contradict"):
+    with pytest.raises(Infeasible, match=r"cannot be met|contradict"):
         theory.solve({alpha: 2, **(signs if theory.system.quenched else {})}, timeout=60)
 
 

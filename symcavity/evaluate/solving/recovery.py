@@ -75,7 +75,8 @@ class Recovery:
         """The order parameters in these coordinates."""
         g = self.group
         limit = self._gram * Matrix(self.multiples)
-        covariances = [(a + sqrt(self.left) * b) / m.factor for m, a, b in zip(g.overlaps, limit, self.misses, strict=True)]
+        rows = zip(g.overlaps, limit, self.misses, strict=True)
+        covariances = [(end + sqrt(self.left) * miss) / m.factor for m, end, miss in rows]
         out = {m.symbol: c for m, c in zip(g.overlaps, covariances, strict=True)}
         out[g.size.symbol] = ((self.left + g.explained(covariances)) / g.size.factor).expand()
         answer = g.back_answer.factor * g.back_answer.symbol
@@ -144,10 +145,11 @@ def recovery_at(group: Group, saddle: Saddle, given: Given, seen: np.ndarray) ->
     options = {k for body in _conditions(group, saddle, given) for k in _multiples(group, saddle, given, body)}
     if not options:
         return None
-    def far(k: tuple[Expr, ...]) -> float:
+
+    def distance(k: tuple[Expr, ...]) -> float:
         return float(np.linalg.norm(np.array([float(v) for v in k]) - seen))
 
-    return Recovery(group, min(sorted(options, key=str), key=far))
+    return Recovery(group, min(sorted(options, key=str), key=distance))
 
 
 def _conditions(group: Group, saddle: Saddle, given: Given) -> Iterator[Expr]:
@@ -155,7 +157,7 @@ def _conditions(group: Group, saddle: Saddle, given: Given) -> Iterator[Expr]:
     problem, hearer = saddle.record.problem, group.field.hearer
     rule = {s: sympify(v) for s, v in given.exact.items()}
     body = problem.objective.get(hearer, S.Zero).xreplace(rule)
-    told = [c.expr.xreplace(rule) for c in problem.constraints if hearer in {k for q in c.expr.atoms(SiteQuantity) for k in q.site} or c.expr.has(*_marks(group, saddle))]
+    told = [c.expr.xreplace(rule) for c in problem.constraints if c.expr.has(*_marks(group, saddle))]
     yield from told
     for e in (body, *told):
         yield from (node.args[0] for node in e.atoms(Abs))
@@ -183,7 +185,8 @@ def _multiples(group: Group, saddle: Saddle, given: Given, condition: Expr) -> I
         if rows[0] == 0 or any(e.has(*marks, Dummy) for e in rows) or not {*families} <= {*law.names}:
             continue
         for point in law.marginal(families):
-            here = {q: sympify(v) for e in rows for q in e.atoms(SiteQuantity) for f, v in zip(families, point, strict=True) if q.family == f}
+            known = dict(zip(families, map(sympify, point), strict=True))
+            here = {q: known[q.family] for e in rows for q in e.atoms(SiteQuantity)}
             own, *others = (e.xreplace(here) for e in rows)
             if own.is_number and own != 0 and all(e.is_number for e in others):
                 yield tuple(-e / own for e in others)

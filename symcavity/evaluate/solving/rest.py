@@ -259,7 +259,8 @@ def _far_out(
         return None, None
     lead, follows = int(np.argmax(np.abs(steps))), bool(step_of.own) and gone is None
     begin = abs(float(t[lead]))
-    ends = [r * max(DEEP * (CONSTANT if follows or step_of.in_roots else 1) * step_of.given.dps / 15, begin) for r in (1, FARTHER)]
+    far = DEEP * (CONSTANT if follows or step_of.in_roots else 1) * step_of.given.dps / 15
+    ends = [r * max(far, begin) for r in (1, FARTHER)]
     near = [begin + SHORT * k for k in range(3)]  # how a bias goes to its constant is seen here
     path: list[tuple[float, Polished]] = []
     for depth in sorted({*near, *np.arange(near[-1], ends[1], STRIDE).tolist(), *ends}) if follows else ends:

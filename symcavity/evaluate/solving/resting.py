@@ -183,8 +183,8 @@ def _open_multipliers(task: Task, rest: Rest) -> dict[Symbol, Symbol]:
     for g in saddle.groups:
         overlap = g.back_size.symbol
         if rest.drift.get(g.back_answer.symbol, 0) > 0 and overlap not in rest.drift:
-            recovered = rest.recovery is not None and rest.recovery.group == g
-            found[overlap] = rest.recovery.left if recovered else g.size.symbol
+            own = rest.recovery
+            found[overlap] = own.left if own is not None and own.group == g else g.size.symbol
     return found
 
 
