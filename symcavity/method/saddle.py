@@ -238,11 +238,11 @@ def _group(theory: Theory, declared: RandomField, message: Expr) -> Group | None
     coupling = declared.coupling.family
     backs = [v for v in here.heard if v.declared.coupling.family == coupling and v.declared.sender == declared.hearer]
     message = theory.system.own(message)
-    backs = [v for v in backs if theory.system.own(v.declared.emission) in (message, -message)]
-    if h is None or len(backs) != 1:
+    shares = [(v, (theory.system.own(v.declared.emission) / message).cancel()) for v in backs]
+    shares = [(v, share) for v, share in shares if share.is_number]
+    if h is None or len(shares) != 1:
         return None
-    (v,) = backs
-    turned = S.One if theory.system.own(v.declared.emission) == message else S.NegativeOne
+    ((v, turned),) = shares  # what is sent may be written as a multiple of the slope of the terms
     beside = [u for u in there.heard if u is not h and there.covariance[u.eta, h.eta] != 0]
     if any(u.declared.states() for u in beside):  # matrices
         return None
@@ -259,14 +259,14 @@ def _group(theory: Theory, declared: RandomField, message: Expr) -> Group | None
     rows: list[Multiple | None] = [
         _multiple(size, own),
         _multiple(turned * there.means[to_there], own),
-        _multiple(back, other),
-        _multiple(turned * here.means[to_here[h.declared]], other),
+        _multiple(back / turned**2, other),
+        _multiple(here.means[to_here[h.declared]] / turned, other),
     ]
     overlaps, answers = [], []
     for u in beside:
         overlaps.append(_multiple(there.covariance[u.eta, h.eta], own))
         share = _share(u.declared.coupling.family, coupling)
-        answers.append(_multiple(turned * here.means[to_here[u.declared]] / share, other))
+        answers.append(_multiple(here.means[to_here[u.declared]] / (turned * share), other))
     known = [m for m in (*rows, *overlaps, *answers) if m is not None]
     if len(known) < len(rows) + 2 * len(beside):
         return None

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import brentq, linprog
-from sympy import Abs, Piecewise, Rational, Sum, exp, log
+from sympy import Abs, Max, Piecewise, Rational, Sum, exp, log
 
 from symcavity import (
     ConvexProblem,
@@ -84,6 +84,22 @@ def test_half_of_the_teacher_is_a_recovery_too():
     solution = theory.solve({heard: {half: "9/10", 3: "1/10"}, t: {1: half, -1: half}, alpha: 8})
     assert solution[average((w[i] - t[i] / 2) ** 2)] == 0
     assert float(solution["q_w"]) == pytest.approx(0.25, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("loss", "added"),
+    [
+        (Max(heard[mu] * v - u, (u - heard[mu] * v) / 2), []),
+        (Abs(heard[mu] * v - u), [w[i] >= 0]),
+    ],
+    ids=["pinball", "positive weights"],
+)
+def test_siblings_recover_too(loss, added):
+    law = {heard: outliers[heard], t: {0: "9/10", 1: "1/10"}, alpha: 20}
+    solution = ConvexProblem(Sum(loss, (mu, 1, P)), added).cavity().solve(law)
+    assert solution[error] == 0
+    assert float(solution[average(w[i] > 0)]) == pytest.approx(0.1, rel=1e-12)
+    assert solution.stability < 1
 
 
 def test_phase_retrieval_by_linear_programming_has_its_threshold():

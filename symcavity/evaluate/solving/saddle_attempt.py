@@ -192,12 +192,14 @@ class _Attempt:
 
     @property
     def at_zero(self) -> np.ndarray:
-        """The coordinates that are zero at the root: their slope is larger than they are, or they go with the barrier.
+        """The coordinates that are zero at the root: there their slope is larger than they are."""
+        return self.map.low & (self.end.point < self.end.value)
 
-        A coordinate goes with its root where the slope is zero there, too; one that is not zero stays.
-        """
+    @property
+    def fading(self) -> np.ndarray:
+        """The coordinates that go with the barrier, or with its root where the slope goes to zero, too."""
         before = self.end.point + self.end.last_step
-        return self.map.low & ((self.end.point < self.end.value) | (before > SHRUNK * self.end.point))
+        return self.map.low & (before > SHRUNK * self.end.point)
 
     def outcome(self) -> Outcome:
         """What the end means."""
@@ -207,9 +209,11 @@ class _Attempt:
             return Lost("The proximal point steps of the saddle could not be carried out.", recovery=self._recovery())
         zero, groups = self.at_zero, self.map.groups
         idle = [g for g in groups if zero[g.beta] and zero[g.kappa]]
-        free = [g for g in idle if not zero[g.r] and not self._are_enough(g)]
-        if flat := [g for g in free if self._leaves_open(g) or self._falls_for_ever(g)]:
+        free = [g for g in idle if not zero[[g.r, g.tau, g.s]].any() and not self._are_enough(g)]
+        if flat := [g for g in free if self._leaves_open(g)]:
             return Ended(self._flat(flat))
+        if falling := [g for g in groups if zero[g.kappa] and self.fading[g.beta] and self._falls_for_ever(g)]:
+            return Ended(self._flat(falling))  # a slope that is zero nowhere, and nothing pulls
         if free:
             return Lost("No force is left at the minimum, and the costs of the sites alone fix their states.")
         if (found := self._tightening()) is not None:
