@@ -9,7 +9,7 @@ from pathlib import Path
 
 from symcavity.finite.canvas import Panel, Picture
 from symcavity.finite.warm import discrete
-from symcavity.loading import installed
+from symcavity.loading import installed, system_of
 from symcavity.model.kinds import N, alpha
 from symcavity.model.quantities import Quenched, site_quantities
 
@@ -81,16 +81,15 @@ def script(name):
         "# %%\n# **The equations**: the closed system for the order parameters\n\ntheory = problem.cavity()\ntheory\n",
     ]
     values, shown = getattr(module, "values", None), getattr(module, "shown", None)
-    moves = hasattr(module, "until")
+    moves, warm = hasattr(module, "until"), system_of(module.problem).weights
     if moves:
         parts.append(_moved(hasattr(module, "step")))
     elif values is not None and shown and getattr(module, "instances", True):
-        warm = module.problem.cavity().system.weights
         parts.append(_at_temperature(values, warm) if warm else _confronted(values, _features(values)))
     if held := published(name):
         said = "".join(f"# * {_literal(' '.join(words.split()))}\n" for words in held)
         parts.append(f"# %%\n# **Known numbers**, to which the tests hold this theory\n#\n{said}")
-    if moves or module.problem.cavity().system.weights:  # no messages of one state are passed there
+    if moves or warm:  # no messages of one state are passed there
         return "\n".join(parts)
     if name in MARGINAL:
         parts.append(_unsettled(_features(values, 200)))
@@ -199,10 +198,10 @@ from sympy import Rational
 from symcavity import alpha
 
 others = {{key: value for key, value in values.items() if key != alpha}}
-loads = [values[alpha] * Rational(k, 10) for k in range(5, 16)]
+loads = [values[alpha] * Rational(k, 5) for k in range(3, 8)]
 curve = theory.sweep({{alpha: loads}}, values=others, observables=shown)
 points = problem.sweep(
-    {{alpha: loads[1::4]}}, N={size}, seeds=5, values=others, observables=shown
+    {{alpha: loads[::2]}}, N={size}, seeds=5, values=others, observables=shown
 )
 picture = (curve + points).plot(alpha, shown[0])
 '''
@@ -233,7 +232,7 @@ from sympy import Rational
 from symcavity import alpha
 
 others = {key: value for key, value in values.items() if key != alpha}
-loads = [values[alpha] * Rational(k, 8) for k in range(4, 13)]
+loads = [values[alpha] * Rational(k, 5) for k in range(3, 8)]
 picture = theory.sweep({alpha: loads}, values=others, observables=shown).plot(alpha, shown[0])
 """
     along = f"# %%\n# **Along the load**, in theory\n{curve}\n" if alpha in values else ""

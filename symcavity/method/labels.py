@@ -60,7 +60,8 @@ def _factors(body: Expr) -> list[Expr] | None:
         plain = isinstance(base, SiteQuantity | SiteResponse | Symbol) or base.is_Add
         if not plain or not power.is_Integer or power < 1:
             return None
-        out += [base] * int(power)
+        signs = isinstance(base, SiteQuantity) and base.few and all(value**2 == 1 for value in base.few)
+        out += [base] * int(power % 2 if signs else power)  # the square of a sign is one
     return out
 
 
