@@ -19,7 +19,7 @@ ASIDE = frozenset(["proof", "work_identity", "load_identity", "consistency", "eu
 """The rules of a second way to the results, and of the proof that both agree."""
 
 BETWEEN = frozenset(["cavity_equation", "site_average", "joint_slopes", "touching_response"])
-"""The rules of what is written once more: with the self-coupling at its mean, averaged over all sites, or as a trace."""
+"""The rules of what comes once more: with self-couplings at their means, averaged over all sites, or as a trace."""
 
 REPEATED = frozenset(["respond", "substitute", "self_coupling"])
 """The rules of the cavity of a kind that repeat those of the first one."""
