@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from references import near
 from scipy.optimize import minimize
-from sympy import Abs, Eq, Max, Rational, Sum, exp, log, sqrt, symbols, tanh
+from sympy import Abs, Eq, Max, Rational, Sum, exp, log, sign, sqrt, symbols, tanh
 
 from symcavity import (
     ConvexProblem,
@@ -150,3 +150,35 @@ def test_a_wrong_rule_is_seen(monkeypatch):
     monkeypatch.setattr(Norms, "_named", doubled)
     (step,) = (s for s in ConvexProblem(SPELLINGS["mean inside"]).cavity().derivation if s.rule == "centre")
     assert not all(v.ok for v in step.verdicts())
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        lambda total: sqrt(1 + total / N),
+        lambda total: sqrt((N + total) / N),
+        lambda total: sqrt(N + total) / sqrt(N),
+        lambda total: sqrt(2 + 2 * total / N) / sqrt(2),
+    ],
+)
+def test_a_root_of_an_average_has_the_units_of_its_terms(size):
+    """Divisive normalization of a linear network: q (1 + q) = g**2 q + 1, with any spelling of the divisor."""
+    u, r = Quenched("u", i), Feature("r")
+    J, j = Coupling("J", between=(i, i), variance=gamma**2 / N), symbols("j", integer=True)
+    divisor = size(Sum(r[j] ** 2, (j, 1, N)))
+    network = System([Eq(r[i], (Sum(J[i, j] * r[j], (j, 1, N)) + u[i]) / divisor)])
+    solution = network.cavity().solve({gamma: "9/10", u: {1: HALF, -1: HALF}})
+    assert float(solution[average(r[i] ** 2)]) == pytest.approx((-0.19 + np.sqrt(0.19**2 + 4)) / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("number", [60, 150])
+def test_training_against_an_adversary_who_moves_inputs(number):
+    """A margin that shrinks with the norm of the weights: instances beside the theory."""
+    t, delta = Quenched("t", i), symbols("delta", positive=True)
+    label = sign(Sum(x[mu, i] * t[i], (i, 1, N)))
+    problem = ConvexProblem(
+        Sum(Max(0, 1 - label * heard + delta * norm), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N))
+    )
+    values = {alpha: 2, gamma: "3/10", delta: "1/5", t: {1: HALF, -1: HALF}}
+    found = problem.cavity().compare(problem.simulate(values, N=number, seeds=8))
+    assert all(abs(row.z) < FAR for row in found.rows)

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from sympy import Abs, Eq, Max, Rational, Sum, Symbol, exp, log
+from scipy.optimize import brentq
+from scipy.stats import norm
+from sympy import Abs, Eq, Max, Rational, Sum, Symbol, erfc, exp, log, sqrt
 from sympy.stats import Normal
 
 from symcavity import (
@@ -168,3 +170,24 @@ def test_a_fixed_average_is_met():
     problem = ConvexProblem(Sum((1 - h) ** 2, (mu, 1, P)) / 2 + gamma * square, fixed=[Eq(average(w[i] ** 2), 1)])
     solution = problem.gibbs(beta).cavity().solve({alpha: 2, beta: 2})
     assert float(solution[second]) == pytest.approx(1, rel=1e-12)
+
+
+def test_the_posterior_of_a_probit_teacher():
+    """The sums over all states are closed. By hand, with ``q = <m t>``: ``q/(1-q)`` is the information of a label."""
+    field = Sum(x[mu, i] * t[i], (i, 1, N))
+    label = Quenched("y", mu, law={1: erfc(-field / sqrt(2)) / 2, -1: erfc(field / sqrt(2)) / 2}, given=field)
+    problem = ConvexProblem(Sum(-log(erfc(-label[mu] * h / sqrt(2)) / 2), (mu, 1, P)) + square)
+    theory = problem.gibbs(1).cavity()
+    solution = theory.solve({alpha: 2})
+    z = np.linspace(-12, 12, 4001)
+    weight = norm.pdf(z) * (z[1] - z[0])
+
+    def gap(q):
+        u = np.sqrt(q / (2 - q)) * z
+        information = np.exp(2 * norm.logpdf(u) - norm.logcdf(u) - norm.logcdf(-u))
+        return q / (1 - q) - 2 / (2 - q) * np.sum(weight * information)
+
+    assert float(solution[mean]) == pytest.approx(brentq(gap, 0.01, 0.99, xtol=1e-15), rel=1e-10)
+    assert float(solution[second]) == pytest.approx(1, rel=1e-12)
+    assert float(solution[average(expect(w[i]) * t[i])]) == pytest.approx(float(solution[mean]), rel=1e-12)
+    assert all(verdict.ok for row in theory.derivation.verify() for verdict in row.verdicts)

@@ -113,7 +113,7 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
         piece = None
         if p is not None:
             a, b, c = (*p, *[S.Zero] * (3 - len(p)))
-            piece = Atom(ends[k], ends[k + 1], a, b, 2 * c)
+            piece = Atom(ends[k], ends[k + 1], a, cancel(b), cancel(2 * c))
         place = ends[k]
         if sides := [one.energy(place) for one in (before, piece) if one is not None and k]:
             inside = before is not None and piece is not None

@@ -14,6 +14,7 @@ from typing import Any
 
 from sympy import (
     Add,
+    Dummy,
     Expr,
     Heaviside,
     Mul,
@@ -31,10 +32,12 @@ from sympy import (
     tanh,
 )
 
-from symcavity.algebra.gaussian import gaussian_average
+from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
+from symcavity.algebra.tails import in_tails
 from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
+from symcavity.model.laws import Weight
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.thermal.averages import ThermalAverages
 
@@ -156,7 +159,7 @@ class Mixture(ThermalAverages):
             )
         bounds = [Heaviside(b.xreplace(dict(values)), S.Half) for b in self.weight.bounds]
         if not rest.has(Heaviside, sign, Piecewise):
-            return Mul(exp(-self.weight.beta * rest), *bounds)
+            return Mul(in_tails(exp(-self.weight.beta * rest)), *bounds)
         cases = piecewise_fold(rest.rewrite(Piecewise))
         rows = [(exp(-self.weight.beta * value), test) for value, test in cases.args]
         return Mul(Piecewise(*rows), *bounds)
@@ -228,6 +231,15 @@ class Mixture(ThermalAverages):
         """The response of a mean to a field of given numbers in the energy."""
         mean = self.mean if r.state == self.weight.mean else self.expected(self.weight.state)
         return mean.diff(given)
+
+
+def is_closed(weight: Weight) -> bool:
+    """Whether the sum over all states of a weight that is neither a Gaussian nor discrete has a closed form."""
+    x, center, scale = weight.state, Dummy("c", real=True), Dummy("s", positive=True)
+    if not weight.is_field:
+        return all(q.family.values for q in weight.states) or split(weight.energy, x)[3] == 0
+    factor = in_tails(exp(-weight.beta * split(weight.energy, x)[3])).xreplace({x: center + scale * ZETA})
+    return not factor.has(ZETA) or not gaussian_average(factor, ZETA).has(GaussianAverage)
 
 
 def _tidy(gap: Expr) -> Expr:
