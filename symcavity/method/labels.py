@@ -29,8 +29,8 @@ def moment_label(body: Expr) -> str | None:
     if not sums:
         names = [_name(f) for f in _in_order(factors)]
         return _short(names[:1] if len(names) == 2 and names[0] == names[1] else names)
-    spelled = {_combination(s, even=True) for s in sums}
-    if len(sums) != 2 or len(spelled) != 1 or None in spelled:
+    spelled = {_combination(s, even=True) or "" for s in sums}
+    if len(sums) != 2 or len(spelled) != 1 or "" in spelled:
         return None
     rest = [_name(f) for f in _in_order([f for f in factors if not f.is_Add])]
     return _short([*rest, *(["times"] if rest else []), *spelled])
