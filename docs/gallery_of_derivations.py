@@ -129,7 +129,7 @@ def _known_numbers():
 
 def _literal(text):
     """Keep reStructuredText from reading the words of a docstring as its own marks."""
-    text = re.sub(r"(?m)^([A-Z]\. )", r"\\\1", text)  # an initial is no number of a list
+    text = re.sub(r"(?m)^([A-Z]\. )", r"\\\1", text)  # an initial is not a number of a list
     return re.sub(r"(?<!`)([*_|])(?=\S)(?![^`]*``)", r"\\\1", text) if "``" not in text else text
 
 

@@ -35,7 +35,7 @@ def numbers_from_file(path: Path, name: str) -> Any:
             "a .npy file, or a text file of numbers",
         ) from None
     except UnicodeDecodeError:
-        raise ValuesError(f"The file {path} is no text.", "a .npy file, or a text file of numbers") from None
+        raise ValuesError(f"The file {path} is not text.", "a .npy file, or a text file of numbers") from None
     return [read_number(word, f"{name} (in {path.name})") for word in words]
 
 
@@ -104,7 +104,7 @@ def split_pairs(words: Iterable[str]) -> dict[str, str]:
     for word in words:
         name, sign, text = word.partition("=")
         if not sign or not name.strip():
-            raise ValuesError(f"The argument {word[:60]!r} is no value.", "name=value, such as kappa=1/2")
+            raise ValuesError(f"The argument {word[:60]!r} is not a value.", "name=value, such as kappa=1/2")
         if name.strip() in out:
             raise ValuesError(f"{name.strip()} is given twice.", "one value for each name")
         out[name.strip()] = text.strip()

@@ -152,7 +152,7 @@ class Filling:
     def _check_finite(self, q: SiteQuantity, value: Any, step: int) -> None:
         if not np.all(np.isfinite(value)):
             raise UnsupportedLaw(
-                f"{q} is no finite number at the step {step}, on some path.",
+                f"{q} is not a finite number at the step {step}, on some path.",
                 "laws whose states stay finite; a smaller step where a rule of integration is unstable",
             )
 

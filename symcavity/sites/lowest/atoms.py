@@ -107,7 +107,7 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
             "signs of parameters, positive=True, and inequalities between them in subject_to",
         ) from None
     if any(p is not None and len(p) > 3 for p in values):
-        raise UnsupportedLaw(f"A piece of the energy {energy} is no square.", SUPPORTED)
+        raise UnsupportedLaw(f"A piece of the energy {energy} is not a square.", SUPPORTED)
     ends, out, before = (-oo, *places, oo), list[Atom](), None
     for k, p in enumerate(values):
         piece = None
