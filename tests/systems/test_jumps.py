@@ -77,6 +77,18 @@ def test_both_say_that_one_state_is_wrong():
     assert "lower bound of the minimum" in told[UnstableSolution]
 
 
+def test_what_is_no_bound_is_not_called_one():
+    """Guerra's bound is about pairs of discrete states of one square: no binary weights, and no states of zero."""
+    u = Feature("u", values=(-1, 0, 1))
+    spins = Problem(-Sum(u[i] * Sum(J[i, j] * u[j], (j, 1, N)), (i, 1, N)) / 2 + Sum(u[i] ** 2, (i, 1, N)) / 10)
+    for theory, values in ((ERRORS.cavity(), {alpha: 2}), (spins.cavity(), {})):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            theory.solve(values)
+        (told,) = [str(w.message) for w in said if w.category is UnstableSolution]
+        assert "no bound of the minimum is known" in told
+
+
 def test_minima_of_instances():
     """Enumeration by hand; one state is a lower bound (Guerra), annealing an upper one, and says so."""
     exact, cooled = (MAGNET.simulate({}, N=10, seeds=6, method=how) for how in ("enumeration", "annealing"))
@@ -304,3 +316,19 @@ def test_fewest_errors_at_a_margin_of_zero():
         c = brentq(lambda c, a=float(load): a * (norm.cdf(c) - 0.5 - c * norm.pdf(c)) - 1, 1e-3, 40, xtol=1e-15)
         assert float(found[average(Heaviside(-counted["h"][mu]))]) == pytest.approx(norm.cdf(-c), rel=1e-10)
         assert float(found[average(w[i] ** 2)]) == pytest.approx(1, rel=1e-12)
+
+
+def test_pairs_that_push_away():
+    """The same magnet with the sign of all couplings turned, as the largest cut of a random graph has it."""
+    turned = Problem(Sum(s[i] * Sum(J[i, j] * s[j], (j, 1, N)), (i, 1, N)) / 2)
+    for theory, values in ((turned.cavity(), {}), (turned.gibbs(beta).cavity(), {beta: Rational(3, 2)})):
+        plain = MAGNET.cavity() if not values else MAGNET.gibbs(beta).cavity()
+        one, other = (t.solve(values)[t.free_energy] for t in (theory, plain))
+        assert float(one) == pytest.approx(float(other), rel=1e-13)
+
+
+def test_labels_whose_sign_is_open_are_refused_at_their_values():
+    label = Quenched("y", mu)
+    counted = Problem(Sum(Heaviside(-label[mu] * heard), (mu, 1, P)), [Eq(Sum(w[i] ** 2, (i, 1, N)), N)])
+    with pytest.raises(ValuesError, match="positive values"):
+        counted.cavity().solve({alpha: 3, label: {1: Rational(1, 2), -1: Rational(1, 2)}})

@@ -13,8 +13,9 @@ from typing import Any
 from sympy import Eq, Expr, Min, Ne, Piecewise, S, Symbol, cancel, false, oo, sign, true
 
 from symcavity.algebra.piecewise import Builder, NotPiecewisePolynomial, Pieces
-from symcavity.algebra.signs import Signs, Undetermined, sign_of
+from symcavity.algebra.signs import OpenSlope, Signs, Undetermined, sign_of
 from symcavity.errors import UnsupportedLaw
+from symcavity.sites.branching.layout import IllPosed
 
 SUPPORTED = "energies that are polynomials of degree two between points; discrete states; inequalities"
 
@@ -105,6 +106,10 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
             f"The minima of the energy {energy} are not laid out: {found}.",
             SUPPORTED,
             "signs of parameters, positive=True, and inequalities between them in subject_to",
+        ) from None
+    except OpenSlope as problem:
+        raise IllPosed(
+            f"The order of the minima of the energy {energy} depends on the sign of {problem.coefficient}.", SUPPORTED
         ) from None
     if any(p is not None and len(p) > 3 for p in values):
         raise UnsupportedLaw(f"A piece of the energy {energy} is not a square.", SUPPORTED)
