@@ -1,6 +1,6 @@
 """Solve a theory at given values, once it has its convex sets.
 
-A set is a value that is no number, and that fixes the number of components of its vectors.
+A set is a value that is not a number, and that fixes the number of components of its vectors.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def bind(theory: Theory, values: Mapping[Any, Any]) -> tuple[Theory, Mapping[Any
     Raises
     ------
     ValuesError
-        If a set is missing, is no shape, or lives in another number of dimensions.
+        If a set is missing, is not a shape, or lives in another number of dimensions.
     """
     needed = supports(theory)
     if not needed or not isinstance(values, Mapping):
@@ -348,7 +348,7 @@ def check_digits(theory: Theory, dps: Any) -> None:
         return
     nodes = {n for e in theory.equations for n in e.difference.atoms(NumberedAverage) if not n.has_many_digits}
     for what, supported in (node.precision for node in sorted(nodes, key=str)):
-        raise ValuesError(f"{dps} digits were asked for, but {what} are taken in double precision.", supported)
+        raise ValuesError(f"{dps} digits were requested, but {what} are taken in double precision.", supported)
 
 
 @lru_cache(maxsize=1024)

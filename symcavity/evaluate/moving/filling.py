@@ -152,7 +152,7 @@ class Filling:
     def _check_finite(self, q: Any, values: Any, step: int) -> None:
         if not all(np.all(np.isfinite(v)) for v in values):
             raise NotConverged(
-                f"The states grow without bound: {q} is no finite number at the step {step}, on some path.",
+                f"The states grow without bound: {q} is not a finite number at the step {step}, on some path.",
                 hint="parameters at which states stay finite; a smaller step where a rule of integration is unstable",
             )
 

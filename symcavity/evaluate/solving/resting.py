@@ -87,7 +87,7 @@ class RestingSolution(Solution):
                 "what is the same for all of them, such as the weights and the objective; a loss with curvature",
             )
         return FlatMinimum(
-            "The minimum is not unique, and what was asked for differs from one minimum to another.",
+            "The minimum is not unique, and the quantity that was requested differs from one minimum to another.",
             len(self.loose),
             "a penalty that fixes it; what is the same for all minima, such as the weights",
         )

@@ -118,7 +118,7 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
             SUPPORTED,
         ) from None
     if any(p is not None and len(p) > 3 for p in values):
-        raise UnsupportedLaw(f"A piece of the energy {_named(energy, x)} is no square.", SUPPORTED)
+        raise UnsupportedLaw(f"A piece of the energy {_named(energy, x)} is not a square.", SUPPORTED)
     ends, out, before = (-oo, *places, oo), list[Atom](), None
     for k, p in enumerate(values):
         piece = None

@@ -172,7 +172,7 @@ class Mixture(ThermalAverages):
         constant, share, square, more = split(sent, x)
         if len(free) > 1 or rest != 0 or square != 0 or more != 0:
             raise UnsupportedLaw(
-                f"The energy {w.energy} of {' and '.join(map(str, free))} is no square at given discrete states.",
+                f"The energy {w.energy} of {' and '.join(map(str, free))} is not a square at given discrete states.",
                 SUPPORTED,
                 "ConvexProblem, of convex energies",
             )

@@ -265,7 +265,7 @@ class ThermalSolution:
 
     @property
     def is_implicit(self) -> bool:
-        """Whether what is sent is no function of a field by cases: a sum over states, or about an implicit minimum."""
+        """Whether the message is not a function by cases: a sum over states, or about an implicit minimum."""
         return weight_of(self.problem).cold is None or bool(self.minimum.is_implicit)
 
     @property
@@ -368,7 +368,7 @@ class ThermalEnsemble:
         for q in site_quantities(body):
             if set(q.site) != {self.kind} or not (isinstance(q.family, Quenched) or q in known):
                 raise DeclarationError(
-                    f"{q} is no quantity of the {self.kind.sites}.", ", ".join(sorted(map(str, known)))
+                    f"{q} is not a quantity of the {self.kind.sites}.", ", ".join(sorted(map(str, known)))
                 )
         return self.over_fields(body)
 
