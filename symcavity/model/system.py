@@ -17,8 +17,8 @@ from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_
 from symcavity.model.kinds import (
     DATUM,
     FEATURE,
-    N,
     Kind,
+    N,
     SiteCount,
     i,
     in_ratios,

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sympy import (
+    ITE,
     Abs,
     Add,
     And,
@@ -493,6 +494,7 @@ _FIRST: list[tuple[Any, Callable[..., Any]]] = [
     (And, lambda w, e, env: all(w.evaluate(a, env) for a in e.args)),
     (Or, lambda w, e, env: any(w.evaluate(a, env) for a in e.args)),
     (Not, lambda w, e, env: not w.evaluate(e.args[0], env)),
+    (ITE, lambda w, e, env: w.evaluate(e.args[1 if w.evaluate(e.args[0], env) else 2], env)),
     (Relational, World.relation),
 ]
 _RULES: dict[type, Callable[..., Any]] = {}
