@@ -59,7 +59,7 @@ def test_least_absolute_deviations_recover_a_teacher_that_some_data_do_not_hear(
     assert 0 < solution.stability < 1
     assert "-2*q_t_w + q_w + average(t[i]**2)" in str(solution)
     with pytest.raises(FlatMinimum, match="dual variables"):
-        solution["q_lambda_lambda_2"]
+        solution["q_lambda_minus_lambda_2"]
 
 
 def test_instances_recover_where_theory_does(deviations):

@@ -407,7 +407,7 @@ def test_weights_with_the_signs_of_a_teacher():
     v = Sum(x[mu, i] * t[i], (i, 1, N))
     problem = ConvexProblem(features(w[i] ** 2 / 2), [sign(v) * u >= 1, w[i] * sign(t[i]) >= 0])
     solution = problem.cavity().solve({alpha: 2, t: Normal("t", 0, 1)})
-    size, answer = (float(solution[s]) for s in ("q_g", "S_g_2"))
+    size, answer = (float(solution[s]) for s in ("q_g", "S_g_to_h_2"))
     width, shift = np.sqrt(2 * size), 2 * answer
 
     def squared(pull):  # of the positive part of a Gaussian with mean -pull
@@ -425,7 +425,7 @@ def test_weights_with_the_signs_of_a_teacher_that_is_sparse():
     problem = ConvexProblem(features(w[i] ** 2 / 2), [sign(v) * u >= 1, w[i] * sign(t[i]) >= 0])
     solution = problem.cavity().solve({alpha: 2, t: {0: "1/2", 1: "1/4", -1: "1/4"}})
     held = average(problem["nu"][i] ** 2)
-    width, shift = (float(solution[s]) for s in ("q_g", "S_g_2"))
+    width, shift = (float(solution[s]) for s in ("q_g", "S_g_to_h_2"))
     a = 2 * shift / np.sqrt(2 * width)
     expected = width * ((1 + a**2) * ndtr(-a) - a * np.exp(-a * a / 2) / np.sqrt(2 * np.pi))  # of half the weights
     assert float(solution[held]) == pytest.approx(expected, rel=1e-9)

@@ -125,7 +125,7 @@ def test_no_state_is_defined_by_itself_and_an_implicit_law_keeps_its_name():
     said = theory("logistic_teacher").derivation.to_text()
     assert "h⁰ = h," not in said
     assert "λ⁰ = λ(h⁰)" in said
-    assert "S^(λ (2)) = ⟨λ′(h^μ)/(1 - S^w λ′(h^μ))⟩" in said
+    assert "S^λ = ⟨λ′(h^μ)/(1 - S^w λ′(h^μ))⟩" in said
     assert "⟩_ζ" not in said
 
 
