@@ -9,8 +9,9 @@ from sympy import Eq, Expr, S, sqrt
 
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
+from symcavity.model.families import families
 from symcavity.model.kinds import N
-from symcavity.model.quantities import Complementary, SiteQuantity, Variable, families, site_quantities
+from symcavity.model.quantities import Complementary, SiteQuantity, Variable, site_quantities
 from symcavity.model.rewriting import Declaration
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.declared import declared_of
