@@ -61,9 +61,7 @@ def _system(target: str, wanted: str = "") -> tuple[Any, Any]:
 def takes(target: str, wanted: str = "") -> list[str]:
     """What takes a value: parameters, the load, ratios, laws and sets."""
     _, system = _system(target, wanted)
-    ratios = [kind.ratio for kind in system.kinds if kind.ratio.is_Symbol]
-    laws = [q.name for q in system.quenched if q.given is None and q.law is None]
-    return [*map(str, (*system.parameters, *ratios)), *laws, *(g.name for g in system.support_functions if not g.shape)]
+    return [getattr(thing, "name", str(thing)) for thing in system.without_value]
 
 
 def show(args: argparse.Namespace) -> int:

@@ -29,7 +29,7 @@ class BipartiteSystem(WithInstances, SystemData):
         ``Sum(x[mu, i]*..., (i, 1, N))``; and global conditions without a free index, such as
         ``Eq(Sum(y[mu]*lam[mu], (mu, 1, P)), 0)``.
     conditions : sequence of Complementary
-        Complementarity conditions of a site.
+        Complementarity conditions of a site.  Equations and pairs may stand in either list.
     fixed : sequence of Eq
         Conditions on averages, ``Eq(average(w[i]**2), 1/kappa**2)``.
     initial : sequence of Eq

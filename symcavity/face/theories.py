@@ -49,6 +49,18 @@ class Theory(StudiedTheory):
     0.519572229604937969487655964869
     """
 
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        """What takes a value in :meth:`solve`: parameters, the load, ratios of sizes, families and sets without one.
+
+        Examples
+        --------
+        >>> from symcavity.derivations.soft_margin import problem
+        >>> problem.cavity().parameters
+        (C, alpha)
+        """
+        return self.system.without_value
+
     def solve(
         self,
         values: Mapping[Any, Any] | None = None,

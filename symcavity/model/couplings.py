@@ -110,7 +110,7 @@ class Coupling(Family):
                     )
         scale = _separated(scale, f"The variance of {name}")
         inner = component_range(components)
-        _check_mean(centre, name, S.One if scale.has(N) else sqrt(N), vector=bool(inner))
+        _check_mean(centre, name, S.One if in_units_of_n(scale).has(N) else sqrt(N), vector=bool(inner))
         word = family_name(name, cls._word)
         pairs = _correlations(word, correlation, ends, vector=bool(inner))
         back = _coefficient(reciprocity, f"the reciprocity of {name}")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Self
 
-from sympy import Expr, S, Sum, Symbol, Tuple
+from sympy import Eq, Expr, S, Sum, Symbol, Tuple
 
 from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError, UnsupportedLaw
@@ -52,7 +52,7 @@ from symcavity.model.support import Anchor, Support, SupportFunction
 @without(
     "assuming_positive", "conditions", "declared", "drawn_anew", "fields", "fields_in", "flowing",
     "global_conditions", "initial", "is_bipartite", "laws", "motion", "origin", "own", "partners", "ranges",
-    "record", "rewritten", "sent_by", "shared", "shared_pairs", "stated", "typed", "collective",
+    "record", "rewritten", "sent_by", "shared", "shared_pairs", "stated", "typed", "collective", "without_value",
 )  # fmt: skip
 class System(ByContent):
     """A system of kinds of sites, read and validated: what :class:`symcavity.BipartiteSystem` holds."""
@@ -79,11 +79,14 @@ class System(ByContent):
         self.named = read_named(named or {})
         self.convex = convex
         self.record, self.origin = record, origin
-        entries: list[Any] = [as_equation(e, "an entry of equations") for e in as_list(equations, "equations")]
+        entries: list[Any] = [
+            e if isinstance(e, Complementary) else as_equation(e, "an entry of equations")
+            for e in as_list(equations, "equations")
+        ]
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         conditions = as_list(conditions, "conditions")
         self.stated = declared_ranges(conditions) if record is None else record.problem.ranges
-        entries += [_pair(c) for c in conditions if c not in self.stated]
+        entries += [_condition(c) for c in conditions if c not in self.stated]
         self.rewritten = rewritten or Rewritten(Declaration(None, tuple(entries)), REWRITINGS)
         if rewritten is None:
             entries = self.rewritten.declaration.parts
@@ -255,6 +258,13 @@ class System(ByContent):
         found = set().union(*(parameters_of(e) for e in self._expressions()))
         placeholders = {f.symbol for law in self.laws.values() for f in law.fields}
         return tuple(sorted(found - placeholders - {kind.ratio for kind in self.laws}, key=lambda s: s.name))
+
+    @property
+    def without_value(self) -> tuple[Any, ...]:
+        """What takes a value: parameters, the load, ratios of sizes, families without a law, sets without a shape."""
+        ratios = [kind.ratio for kind in self.kinds if kind.ratio.is_Symbol]
+        laws = [q for q in self.quenched if q.given is None and q.law is None]
+        return (*self.parameters, *ratios, *laws, *(g for g in self.support_functions if not g.shape))
 
     @property
     def quenched(self) -> tuple[Quenched, ...]:
@@ -435,13 +445,17 @@ class System(ByContent):
     __repr__ = __str__
 
 
-def _pair(condition: Any) -> Complementary:
-    """Refuse a condition that is no pair."""
+def _condition(condition: Any) -> Complementary | Equation:
+    """Read an entry of ``conditions``: a pair, or an equation that stands there."""
     if isinstance(condition, Complementary):
         return condition
+    if isinstance(condition, Eq | Equation):
+        return as_equation(condition, "an entry of conditions")
     raise DeclarationError(
-        f"The condition {condition!r} is not supported.", "Complementary(p, q), meaning 0 <= p ⊥ q >= 0"
+        f"The condition {condition!r} is not supported.",
+        "Complementary(p, q), meaning 0 <= p ⊥ q >= 0; equations; ranges of parameters",
     )
+
 
 
 def _global_condition(equation: Equation, where: str) -> dict[Kind, Expr]:

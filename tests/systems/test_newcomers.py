@@ -350,3 +350,69 @@ def test_categories_in_order():
     )
     problems = (ConvexProblem(Sum(loss, (mu, 1, P)) + g * S2 / 2) for loss in (one, other))
     agree(*problems, {alpha: 2, g: 1}, average(w[i] ** 2), average(h**2))
+
+
+class TestTwoPopulations:
+    """Couplings in units of the number of their senders, as papers on excitation and inhibition write them."""
+
+    a, K_E = Sites("a", "N_E", "excitatory neuron")
+    b, K_I = Sites("b", "N_I", "inhibitory neuron")
+
+    def network(self, K_E, K_I):
+        c = symbols("c", integer=True)
+        u, v = Variable("u", self.a), Variable("v", self.b)
+        excited = Coupling("A", between=(self.a, self.a), mean=half / K_E, variance=g**2 / K_E)
+        inhibited = Coupling("B", between=(self.a, self.b), mean=-1 / K_I, variance=g**2 / K_I)
+        driven = Coupling("C", between=(self.b, self.a), mean=1 / K_E, variance=g**2 / K_E)
+        heard = Sum(excited[self.a, c] * u[c], (c, 1, self.K_E))
+        heard += Sum(inhibited[self.a, self.b] * v[self.b], (self.b, 1, self.K_I))
+        answer = Sum(driven[self.b, self.a] * u[self.a], (self.a, 1, self.K_E))
+        return System([Eq(u[self.a], tanh(heard + half)), Eq(v[self.b], Max(0, answer))])
+
+    def test_means_over_the_number_of_senders_are_of_order_one_over_n(self):
+        values = {g: "1/2", "N_E/N": 2, "N_I/N": 3}
+        found = self.network(self.K_E, self.K_I).cavity().solve(values)
+        known = self.network(2 * N, 3 * N).cavity().solve(values)
+        assert found["average(u[a])"] == pytest.approx(float(known["average(u[a])"]), rel=1e-12)
+        assert found["average(v[b]**2)"] == pytest.approx(float(known["average(v[b]**2)"]), rel=1e-12)
+
+
+def test_equations_and_pairs_may_stand_in_either_list():
+    y = Variable("y", i)
+    J = Coupling("J", between=(i, i), reciprocity=-1)
+    level = Global("level")
+    law = Complementary(y[i], g * y[i] - Sum(J[i, j] * y[j], (j, 1, N)) - level)
+    whole = Eq(Sum(y[i], (i, 1, N)), N)
+    values = {g: "1/2"}
+    known = System([whole], [law]).cavity().solve(values)
+    assert System([whole, law]).cavity().solve(values)["level"] == known["level"]
+    assert System([], [whole, law]).cavity().solve(values)["level"] == known["level"]
+
+
+def test_a_theory_names_what_takes_a_value():
+    label = Quenched("label", mu)
+    theory = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) + B * Sum((label[mu] - h) ** 2, (mu, 1, P))).cavity()
+    assert theory.parameters == (B, alpha, label)
+    assert set(theory.solve(dict.fromkeys(theory.parameters, 1)).keys()) >= {"q_w"}
+
+
+@pytest.mark.parametrize(
+    "bounds", [lambda M: [Abs(w[i]) <= M], lambda M: [w[i] <= M, w[i] >= -M], lambda M: [Abs(2 * w[i]) <= 2 * M]]
+)
+def test_a_global_variable_that_bounds_a_size_is_never_negative(bounds):
+    label = Quenched("label", mu)
+    values = {alpha: "3/2", label: {-1: "1/2", 1: "1/2"}}
+
+    def problem(M):
+        return ConvexProblem(N * M**2 / 2 + Sum((label[mu] - h) ** 2 / 2, (mu, 1, P)), bounds(M))
+
+    M = Global("M")
+    theory, known = problem(M).cavity(), problem(Global("M", positive=True)).cavity().solve(values)
+    found = theory.solve(values)
+    assert found[M] == found["M"] == known["M"]
+    assert found[average(Abs(w[i]))] == known[average(Abs(w[i]))]
+    assert theory.function(M, alpha, values={label: values[label]})(1.5) == pytest.approx(float(known["M"]))
+    step = 1e-4
+    ends = (theory.solve(values | {alpha: 1.5 + k * step})[M] for k in (1, -1))
+    slope = theory.sensitivity(M, alpha, values)
+    assert float(slope) == pytest.approx(float(next(ends) - next(ends)) / (2 * step), rel=1e-5)

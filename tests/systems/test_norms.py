@@ -150,3 +150,22 @@ def test_a_wrong_rule_is_seen(monkeypatch):
     monkeypatch.setattr(Norms, "_named", doubled)
     (step,) = (s for s in ConvexProblem(SPELLINGS["mean inside"]).cavity().derivation if s.rule == "centre")
     assert not all(v.ok for v in step.verdicts())
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        lambda total: sqrt(1 + total / N),
+        lambda total: sqrt((N + total) / N),
+        lambda total: sqrt(N + total) / sqrt(N),
+        lambda total: sqrt(2 + 2 * total / N) / sqrt(2),
+    ],
+)
+def test_a_root_of_an_average_has_the_units_of_its_terms(size):
+    """Divisive normalization of a linear network: q (1 + q) = g**2 q + 1, with any spelling of the divisor."""
+    u, r = Quenched("u", i), Feature("r")
+    J, j = Coupling("J", between=(i, i), variance=gamma**2 / N), symbols("j", integer=True)
+    divisor = size(Sum(r[j] ** 2, (j, 1, N)))
+    network = System([Eq(r[i], (Sum(J[i, j] * r[j], (j, 1, N)) + u[i]) / divisor)])
+    solution = network.cavity().solve({gamma: "9/10", u: {1: HALF, -1: HALF}})
+    assert float(solution[average(r[i] ** 2)]) == pytest.approx((-0.19 + np.sqrt(0.19**2 + 4)) / 2, rel=1e-12)

@@ -8,7 +8,7 @@ from sympy import Add, Expr, Pow, Sum, sqrt
 
 from symcavity.model.equations import Equation
 from symcavity.model.fields import is_total
-from symcavity.model.kinds import Kind, N
+from symcavity.model.kinds import Kind, N, in_units_of_n
 from symcavity.model.names import fresh_name
 from symcavity.model.quantities import Global, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting, holds_sums, sides, with_sides
@@ -62,6 +62,8 @@ class Norms(Rewriting):
             total, power = node.args
             if power.is_Integer or not power.is_number or not is_total(total):
                 continue
+            unit = _unit(total)
+            total = (total / unit).expand(deep=False)
             key = total.as_dummy()
             if key not in self._known:
                 if self._closed:
@@ -69,7 +71,7 @@ class Norms(Rewriting):
                 word = "_".join(sorted({q.family.name for q in site_quantities(total, Variable)}))
                 self._known[key] = Global.above_zero(fresh_name(self._names, f"R_{word}"))
                 self.norms[self._known[key]] = total
-            rule[node] = (sqrt(N) * self._known[key]) ** (2 * power)
+            rule[node] = (sqrt(N * unit) * self._known[key]) ** (2 * power)
         return as_ratios(expr.xreplace(rule)) if rule else expr
 
     def steps(self, make: Any) -> list[Any]:
@@ -78,6 +80,12 @@ class Norms(Rewriting):
             return []
         claims = [Equation(g, meaning) for g, meaning in self.meanings.items()]
         return [make(self.key, "centre", claims, data={"norms": list(self.norms)}, rests_on=("problem",))]
+
+
+def _unit(total: Expr) -> Expr:
+    """The power of N that stands before sums over sites: 1 in ``sum x_j^2``, 1/N in ``1 + sum x_j^2 / N``."""
+    term = next(t for t in Add.make_args(total.expand(deep=False)) if t.has(Sum))
+    return in_units_of_n(term.as_independent(Sum, as_Add=False)[0]).as_independent(N, as_Add=False)[1]
 
 
 def _shares(total: Expr, g: Global) -> Expr:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import combinations
+from typing import Any
+
 from sympy import (
     Abs,
     Add,
@@ -22,29 +26,46 @@ from sympy import (
 )
 
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import Variable
+from symcavity.model.quantities import Global, Variable
 from symcavity.model.rewriting import Declaration, Rewriting, sides, with_sides
 
 
 class Spellings(Rewriting):
     """``u/Abs(u)`` is ``sign(u)``, ``cosh(u) + sinh(u)`` is ``exp(u)``, ``v + Abs(v)`` the positive part of 2 v.
 
-    A bound on the length of a vector of one site is one on its square.
+    A bound on the length of a vector of one site is one on its square.  A global variable that bounds a size is never
+    negative, ``Abs(w[i]) <= M``: it is declared so.
     """
 
     key = "spellings"
 
+    def __init__(self, declaration: Declaration) -> None:
+        self._sizes = {g: Global(g.name, nonnegative=True) for g in _sizes(declaration.entries)}
+
     def apply(self, declaration: Declaration) -> Declaration:
         """Return the declaration in one spelling."""
         return declaration.mapped(
-            lambda entry: with_sides(entry, _squared(entry, [_spelt(s) for s in sides(entry)]))
+            lambda entry: with_sides(entry, _squared(entry, [self.observable(s) for s in sides(entry)]))
             if isinstance(entry, Basic)
             else entry
         )
 
     def observable(self, expr: Expr, _kind: Kind | None = None) -> Expr:
         """Return an observable in the same spelling."""
-        return _spelt(expr)
+        return _spelt(expr.xreplace(self._sizes))
+
+
+def _sizes(entries: Iterable[Any]) -> list[Global]:
+    """The global variables that bounds keep from being negative: by one of a size, or by two of both signs."""
+    bounds = [e.gts - e.lts for e in entries if isinstance(e, LessThan | GreaterThan)]
+    found = []
+    for total in (*bounds, *(one + other for one, other in combinations(bounds, 2))):
+        for g in sorted(total.atoms(Global), key=str):
+            factor = total.coeff(g)
+            rest = (total - factor * g).expand()
+            if factor.is_positive and rest.is_nonpositive and not rest.has(Global) and g.is_nonnegative is None:
+                found.append(g)
+    return found
 
 
 def _squared(entry: Basic, parts: list[Expr]) -> list[Expr]:
