@@ -29,7 +29,7 @@ from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
 
 from symcavity.algebra.door import as_sympy
 from symcavity.algebra.node import replaced_by
-from symcavity.algebra.phi import averaged_phi, gaussian_density, gaussian_moment, phi
+from symcavity.algebra.phi import averaged_phi, gaussian_density, gaussian_moment, phi, tail_moment
 from symcavity.algebra.piecewise import (
     Builder,
     NotPiecewisePolynomial,
@@ -182,6 +182,10 @@ def _special_term(moving: Expr, u: Symbol) -> Expr:
     if isinstance(moving, phi) and moving.args[0].is_Integer and (line := _affine(moving.args[1], u)):
         return averaged_phi(moving.args[0], *line)
     factors = Mul.make_args(moving)
+    tails = [f for f in factors if isinstance(f, phi) and f.args[0] == 0]
+    if len(tails) == 1 and (power := _power(Mul(*(f for f in factors if f not in tails)), u)) is not None:
+        if line := _affine(tails[0].args[1], u):
+            return tail_moment(power, *line)
     for k, factor in enumerate(factors):
         if not isinstance(factor, DiracDelta | exp) or len(factor.args) != 1:
             continue
@@ -201,6 +205,12 @@ def _special_term(moving: Expr, u: Symbol) -> Expr:
         if not shifted.has(GaussianAverage):
             return exp(offset + slope**2 / 2) * shifted
     return GaussianAverage(moving, u)
+
+
+def _power(expr: Expr, z: Symbol) -> int | None:
+    """Return n of ``z**n``, or None."""
+    base, power = expr.as_base_exp()
+    return int(power) if base == z and power.is_Integer and power > 0 else None
 
 
 def _affine(expr: Expr, z: Symbol) -> tuple[Expr, Expr] | None:

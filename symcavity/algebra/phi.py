@@ -16,6 +16,7 @@ from sympy import (
     Integral,
     Mul,
     Piecewise,
+    Poly,
     Rational,
     S,
     Symbol,
@@ -284,6 +285,25 @@ def averaged_phi(n: Integer, offset: Expr, slope: Expr) -> Expr:
             return (sym_sqrt(whole) / sym_sqrt(d)) ** n * phi(n, a / sym_sqrt(whole))
     width = sym_sqrt(1 + slope**2)
     return width**n * phi(n, offset / width)
+
+
+def tail_moment(power: int, offset: Expr, slope: Expr) -> Expr:
+    """Return E[z**power * phi(0, offset + slope*z)], by parts: what is left is a Gaussian density."""
+    width = sym_sqrt(1 + slope**2)
+    density, center, z = gaussian_density(offset / width) / width, -offset * slope / width**2, Dummy("z")
+    total: list[Expr] = [averaged_phi(S.Zero, offset, slope)]
+    for k in range(1, power + 1):
+        moving = Poly((center + z / width) ** (k - 1), z)
+        mean = sum((c * gaussian_moment(n) for (n,), c in moving.terms()), S.Zero)
+        total.append((k - 1) * (total[k - 2] if k > 1 else S.Zero) + slope * density * mean)
+    return total[power]
+
+
+def by_phi(expr: Expr) -> Expr:
+    """Return an expression with ``phi(0, .)`` in the place of error functions."""
+    expr = expr.replace(erfc, lambda y: 2 * phi(0, -sym_sqrt(2) * y))
+    found: Expr = expr.replace(erf, lambda y: 2 * phi(0, sym_sqrt(2) * y) - 1)
+    return found
 
 
 _coefficient_symbol = Symbol("x")

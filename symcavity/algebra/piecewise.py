@@ -361,7 +361,7 @@ def compose(
     for k, branch in enumerate(branches):
         low = ends[k - 1] if k else None
         high = ends[k] if k < len(ends) else None
-        body = real.forward(sympify(expr).subs(dict(branch), simultaneous=True))
+        body = real.forward(sympify(expr).xreplace(dict(branch)))
         try:
             part = builder.build(body)
         except OpenSlope as problem:

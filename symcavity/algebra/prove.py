@@ -18,14 +18,11 @@ from sympy import (
     Symbol,
     binomial,
     cancel,
-    erf,
-    erfc,
     exp,
     expand_mul,
     fraction,
     oo,
     powsimp,
-    sqrt,
     together,
 )
 from sympy.printing.precedence import PRECEDENCE
@@ -33,7 +30,7 @@ from sympy.printing.precedence import PRECEDENCE
 from symcavity.algebra.checks import both_sides, check
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.node import raised
-from symcavity.algebra.phi import gaussian_density, gaussian_moment, phi
+from symcavity.algebra.phi import by_phi, gaussian_density, gaussian_moment, phi
 from symcavity.algebra.precision import mp
 from symcavity.algebra.quadrature import mp_average
 from symcavity.errors import ValuesError
@@ -188,9 +185,7 @@ def _unified(expr: Expr, steps: list[ProofStep]) -> Expr:
     if fresh != expr:
         steps.append(ProofStep("derivative", expr, fresh))
         expr = fresh
-    fresh = expr.replace(erfc, lambda y: 2 * phi(0, -sqrt(2) * y)).replace(
-        erf, lambda y: 2 * phi(0, sqrt(2) * y) - 1
-    )
+    fresh = by_phi(expr)
     if fresh != expr:
         steps.append(ProofStep("error_function", expr, fresh))
         expr = fresh

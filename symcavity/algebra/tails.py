@@ -7,7 +7,7 @@ from typing import Any
 
 from sympy import Add, Expr, Function, Mul, Pow, S, cosh, erf, erfc, exp, pi, polygamma, sinh, sqrt, tanh
 
-from symcavity.algebra.phi import phi
+from symcavity.algebra.phi import by_phi, phi
 
 
 class hazard(Function):  # noqa: N801 - it is written like the mathematical function it is
@@ -77,6 +77,11 @@ def with_scaled_tails(expr: Any) -> Any:
     for function in (erf, erfc, phi):
         expr = _everywhere(expr, Add, function, _as_tail)
     return _everywhere(expr, Mul, exp, _scaled)
+
+
+def in_tails(expr: Expr) -> Expr:
+    """Return an expression with ``phi(0, .)`` in the place of error functions, and of what one leaves of a constant."""
+    return _everywhere(by_phi(expr), Add, phi, _as_tail)
 
 
 def _is_below(power: Pow) -> bool:

@@ -145,7 +145,22 @@ def _measure(theory: Theory) -> GibbsMeasure | None:
             found.append(None)
     cold = any(w.is_cold for w in weights)
     free, entropy = found
-    return GibbsMeasure(free, entropy, discrete, cold, cache(lambda: mirrors(theory)))
+    return GibbsMeasure(free, entropy, discrete, cold, _is_bound(theory), cache(lambda: mirrors(theory)))
+
+
+def _is_bound(theory: Theory) -> bool:
+    """Whether Guerra's interpolation holds: discrete states of one square that meet in pairs, and nothing else shared.
+
+    The variance of the energy of pairs is then a square of the overlap of two configurations, which is convex, and that
+    of a configuration with itself does not fluctuate.
+    """
+    system = theory.system
+    fields = [f for f in system.fields if f.states()]
+    pairs = all(f.sender == f.hearer and f.coupling.family.reciprocity == 1 for f in fields)
+    if not pairs or system.globals or any(w.is_local or w.is_field for w in system.weights.values()):
+        return False
+    values = [getattr(w.state.family, "values", ()) for w in system.weights.values() if hasattr(w.state, "family")]
+    return len(values) == len(system.weights) and all(len({v**2 for v in own}) == 1 for own in values)
 
 
 def _jumping(theory: Theory) -> frozenset[Any]:

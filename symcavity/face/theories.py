@@ -14,6 +14,7 @@ from symcavity.face.records import Derivation
 from symcavity.face.refusals import refuse_motion
 from symcavity.method.fluctuation_steps import Fluctuations as FluctuationsData
 from symcavity.method.fluctuation_steps import fluctuation_steps
+from symcavity.method.moving_pair import MovingPair as MovingPairData
 from symcavity.method.pair import Pair as PairData
 from symcavity.record.verbs import with_verbs
 from symcavity.study.verbs import StudiedTheory
@@ -287,13 +288,14 @@ class Theory(StudiedTheory):
 
         return settling(self, values)
 
-    def pair(self, over: Any, of: Any = None) -> Pair:
+    def pair(self, over: Any, of: Any = None) -> Pair | MovingPair:
         """Insert two sites at once: what they have in common at given couplings, while some parameters vary.
 
         Parameters
         ----------
-        over : sequence of Quenched
-            What varies; the couplings and all other quenched parameters are given.
+        over : sequence of Quenched, or a Time
+            What varies; the couplings and all other quenched parameters are given. Where states move, the time: what
+            joins two sites in the stationary state, at two frequencies.
         of : Variable or Expr, optional
             The quantity of a site whose covariances are asked for; by default what the first kind of sites sends.
 
@@ -301,18 +303,21 @@ class Theory(StudiedTheory):
         -------
         Pair
             With ``.equations``, linear in what joins two sites, and ``.derivation``; ``solution.dimension`` and
-            ``solution.covariance`` have the numbers.
+            ``solution.covariance`` have the numbers, ``rest.dimension`` those of a stationary state.
 
         Raises
         ------
         UnsupportedLaw
-            For the naive analysis, states that move, vector fields, and what varies within a kind of sites beside
-            what is given.
+            For the naive analysis, vector fields, what varies within a kind of sites beside what is given, and
+            moving sites of different laws.
         """
+        from symcavity.method.moving_pair import moving_pair_of
         from symcavity.method.pair import first_sent, pair_of
 
-        refuse_motion(self.system, "a pair of sites")
-        return with_verbs(Pair, pair_of(self, first_sent(self) if of is None else of, over))
+        asked = first_sent(self) if of is None else of
+        if self.system.time is not None:
+            return with_verbs(MovingPair, moving_pair_of(self, asked, over))
+        return with_verbs(Pair, pair_of(self, asked, over))
 
     def fluctuations(self) -> Fluctuations:
         """How the minimum of a convex problem scatters between instances: share, close, coincide.
@@ -379,3 +384,16 @@ class Pair(PairData):
 
         first = record(self.theory)
         return Derivation.of(replace(first, steps=(*first.steps, *pair_steps(self))))
+
+
+class MovingPair(MovingPairData):
+    """Two sites over time; :class:`symcavity.method.moving_pair.MovingPair` says what it holds."""
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """The record of the theory, and of what follows of two sites."""
+        from symcavity.method.moving_pair_steps import moving_pair_steps
+        from symcavity.method.record import record
+
+        first = record(self.theory)
+        return Derivation.of(replace(first, steps=(*first.steps, *moving_pair_steps(self))))

@@ -8,8 +8,9 @@ from typing import Any
 from sympy import Expr
 
 from symcavity.errors import ValuesError
-from symcavity.evaluate.moving.flow import Words, check_stable, read_span, scheme
+from symcavity.evaluate.moving.flow import Words, check_stable, read_span, scheme, whole_steps
 from symcavity.evaluate.moving.values import RunValues
+from symcavity.finite.estimates import Estimate
 from symcavity.finite.given_values import read_values
 from symcavity.finite.moving import MovingComparison, MovingEstimate, MovingSimulation, simulate_moving
 from symcavity.model.system import System
@@ -35,6 +36,14 @@ class FlowSimulation:
     def __getitem__(self, key: Any) -> MovingEstimate:
         """An observable: ``.mean`` and ``.stderr`` over its times."""
         return self.inner[self.words(key)]
+
+    def dimension(self, what: Any, lag: Any = 0, *, over: Any, since: Any = None, draws: int = 8) -> Estimate:
+        """The share of all directions that a quantity of the sites explores; as of a :class:`MovingSimulation`.
+
+        ``lag`` and ``since`` are times, whole numbers of steps.
+        """
+        at = None if since is None else whole_steps(since, "since", self.step)
+        return self.inner.dimension(what, whole_steps(lag, "lag", self.step), over=over, since=at, draws=draws)
 
     def compare(self, run: Any, observables: Iterable[Any]) -> MovingComparison:
         """Hold a run of the theory against these instances: scheme against scheme, so that no step is too long.

@@ -104,6 +104,7 @@ class Instance:
     ) -> None:
         self.system, self.values, self.seed, self.features = system, values, seed, features
         self.fresh = fresh
+        self.draw = 0  # of what is drawn anew at each step, where the instance runs several times
         self.size = values.sizes(features)
         check_memory([self._shape(k) for k in range(len(system.couplings))])
         self.constants = system.numbers(values, self.size)
@@ -125,9 +126,10 @@ class Instance:
             self.quenched[label] = self.drawn(label, stream(seed, _LABELS, k))
 
     def anew(self, family: Any, step: int) -> np.ndarray:
-        """What is drawn anew at each step, at one of them: by the seed, the name and the step alone."""
+        """What is drawn anew at each step, at one of them: by the seed, the name, the step and the draw alone."""
         size = self.size[family.slots[0]]
-        rng = stream(self.seed, _ANEW, int.from_bytes(family.name.encode(), "big"), step)
+        again = (self.draw,) if self.draw else ()
+        rng = stream(self.seed, _ANEW, int.from_bytes(family.name.encode(), "big"), step, *again)
         if isinstance(family, Quenched):
             return draw_quenched(family, self.values.quenched[family], size, rng)
         variance = family.variance.xreplace(dict(zip(self.system.constants, map(Float, self.constants), strict=True)))

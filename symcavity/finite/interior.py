@@ -86,6 +86,8 @@ class _Path:
             float(np.sum((p + reach * ds[s][0]) * (q + reach * ds[s][1]))) for s, (p, q) in slack.items()
         )
         centre = self.mean * min(1.0, (ahead / self.count / self.mean) ** 3)
+        if not self.instance.system.affine and self.error > self.mean:
+            centre = self.mean  # pairs that are nearly decided would stop the steps that equations still need
         limit = 10 * self.mean
         moved, ds = self._direction(
             system, along, {s: centre - np.clip(dp * dq, -limit, limit) for s, (dp, dq) in ds.items()}

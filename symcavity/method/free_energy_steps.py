@@ -82,7 +82,7 @@ def free_energy(theory: Theory) -> FreeEnergy:
             continue
         squared = weight.mean**2 + SiteResponse(weight.mean) / weight.beta
         of = {2: squared, 1: weight.mean, 0: SiteResponse(weight.mean)}
-        total = Add(*(once * factor * of[power] for once, factor, power in links_of(theory.inserted[kind], weight)))
+        total = Add(*(once * factor * of[power] for once, factor, power in links_of(theory.system, theory.inserted[kind], weight)))
         total, known = _in_squares(total.expand(), weight.mean, meanings)
         for term in Add.make_args(total):
             fixed, moving = term.as_independent(SiteQuantity, SiteResponse, as_Add=False)

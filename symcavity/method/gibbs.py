@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import chain, count
 from typing import Any
 
-from sympy import Add, Expr, S, Sum, oo
+from sympy import Add, Expr, S, Sum, erf, erfc, oo
 
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.kkt import optimality
@@ -25,6 +25,7 @@ from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, si
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
+from symcavity.sites.thermal.states import is_closed
 
 SUPPORTED = "convex problems without constraints, of one state a feature and one field with states a datum"
 
@@ -59,7 +60,7 @@ def gibbs(problem: Problem, beta: Any) -> System:
         body.has(Global) for body in problem.objective.values()
     )
     convex = problem.asks_convexity and not problem.constraints and not shared
-    if convex:
+    if convex and not _is_summed(problem, beta):
         (equations, weights), pairs = _about_minimum(problem, beta), []
         collective = Collective(problem.global_objective)
     else:
@@ -73,6 +74,16 @@ def gibbs(problem: Problem, beta: Any) -> System:
         collective=collective,
         **problem.taken_over(),
     )
+
+
+def _is_summed(problem: Problem, beta: Expr) -> bool:
+    """Whether losses hold error functions, the averages of which over all states are closed: no minimum is needed."""
+    if not any(body.has(erf, erfc) for body in problem.objective.values()):
+        return False
+    try:
+        return all(map(is_closed, Measure(problem, beta).weights.values()))
+    except UnsupportedLaw:
+        return False
 
 
 def _about_minimum(problem: Problem, beta: Expr) -> tuple[list[Equation], dict[Kind, Weight]]:

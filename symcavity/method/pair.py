@@ -187,7 +187,7 @@ class Pair:
                 ]
                 line.append(Add(*through))
             matrix.append(line)
-        return _reached(rows, column, matrix, rows.index(target))
+        return reached(rows, column, matrix, rows.index(target))
 
     @cached_property
     def symbols(self) -> dict[Two, OrderParameter]:
@@ -332,7 +332,7 @@ def _ordered(rows: Sequence[Two]) -> list[Two]:
     return list(dict.fromkeys(two for row in rows for two in (row, row[::-1])))
 
 
-def _reached(
+def reached(
     rows: Sequence[Two], column: list[Expr], matrix: list[list[Expr]], target: int
 ) -> tuple[tuple[Two, ...], list[Expr], list[list[Expr]]]:
     """The equations on which one of them rests, in the order of the rows."""

@@ -53,7 +53,7 @@ def _steps(pair: Pair, make: StepMaker) -> list[Step]:
                 rests_on=tuple(f"{kind.key}.solution" for kind in kinds),
             )
         )
-    rows = [{"symbol": symbol, "what": _meaning(two)} for two, symbol in pair.symbols.items()]
+    rows = [{"symbol": symbol, "what": meaning_of(two)} for two, symbol in pair.symbols.items()]
     observed = pair.observed
     dimension = dimension_symbol(pair)
     steps += [
@@ -83,9 +83,14 @@ def dimension_of(pair: Pair) -> Expr:
 
 
 def dimension_symbol(pair: Pair) -> OrderParameter:
+    """A symbol for the dimension."""
+    return OrderParameter(dimension_name(pair), positive=True)
+
+
+def dimension_name(pair: Pair) -> str:
     """A letter for the dimension that nothing else has."""
     taken = {*pair.theory.system.variables, *(str(s) for s in pair.theory.system.parameters)}
-    return OrderParameter(next(name for name in ("D", "PR", "D_C") if name not in taken), positive=True)
+    return next(name for name in ("D", "PR", "D_C") if name not in taken)
 
 
 def _local(pair: Pair) -> list[Equation]:
@@ -106,6 +111,7 @@ def _local(pair: Pair) -> list[Equation]:
     return [Equation(node, value) for node, value in found.items()]
 
 
-def _meaning(two: Two) -> str:
+def meaning_of(two: Two) -> str:
+    """The key of the words for what joins two sites, by the ends of both lines."""
     a, b = (leg.sent is not None for leg in two)
     return "covariances" if a and b else "responses" if not (a or b) else "both"

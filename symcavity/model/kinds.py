@@ -222,6 +222,14 @@ def in_units_of_n(expr: Expr) -> Expr:
     return expr.xreplace({s: s.kind.ratio * N for s in expr.atoms(SiteCount)})
 
 
+def in_ratios(expr: Expr) -> Expr:
+    """Write numbers of sites as ratios, where N cancels between them."""
+    if not expr.atoms(SiteCount):
+        return expr
+    found = in_units_of_n(expr)
+    return expr if found.atoms(SiteCount) else found
+
+
 def to_leading_order(expr: Expr) -> Expr:
     """An expression in proportion to the number of sites without its terms of order 1/sqrt(N)."""
     return expr.xreplace({1 / sqrt(N): S.Zero})

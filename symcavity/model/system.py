@@ -22,6 +22,7 @@ from symcavity.model.kinds import (
     N,
     SiteCount,
     i,
+    in_ratios,
     in_units_of_n,
     mu,
     sorted_kinds,
@@ -109,8 +110,8 @@ class System(ByContent):
             if kind is None:
                 globals_.append(_global_condition(equation, where))
                 continue
-            lhs = extract_fields(equation.lhs, kind, book, where)
-            rhs = extract_fields(equation.rhs, kind, book, where)
+            lhs = in_ratios(extract_fields(equation.lhs, kind, book, where))
+            rhs = in_ratios(extract_fields(equation.rhs, kind, book, where))
             site.setdefault(kind, []).append(Equation(lhs, rhs))
         pairs: dict[Kind, list[Complementary]] = {}
         shared_pairs = []

@@ -10,7 +10,7 @@ from symcavity.model.equations import Equation
 from symcavity.record.derivation import Step
 
 SHARED = (
-    *("problem", "emissions", "norms", "centre", "disorder", "lagrangian", "stationarity", "dual"),
+    *("problem", "combined", "emissions", "norms", "centre", "disorder", "lagrangian", "stationarity", "dual"),
     *("complementarity", "sources", "work_identity"),
 )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol, Self
 
 from sympy import Add, Expr, S, Sum, Symbol
@@ -25,6 +26,7 @@ from symcavity.model.times import other_times
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import CavitySymbol
+from symcavity.sites.choices import Choices
 
 MOST_BACK, MOST_TERMS = 8, 24  # self-couplings, and these times branches, of a law that is solved as a formula
 MOST_BRANCHES = 100  # of one in which one field comes back; half of it where kinks meet at what has no known order
@@ -157,15 +159,21 @@ class SiteProblem:
         """All self-couplings."""
         return [k.symbol for h in self.heard for k in h.feedback]
 
-    @property
+    @cached_property
     def is_large(self) -> bool:
         """Whether the site hears itself in so many ways, or has so many branches, that a formula is of no use."""
         several, back = sum(bool(h.feedback) for h in self.heard) > 1, len(set(self.self_couplings))
         branches = 2 ** len(self.law.pairs)
         if not several:
             unordered = any(pair.has(Global) for pair in self.law.pairs)
-            return self.convex and branches * (1 + unordered) > MOST_BRANCHES
+            return self.convex and branches * (1 + unordered) > MOST_BRANCHES and self._has_many_branches(unordered)
         return self.convex and (back > MOST_BACK or back * branches > MOST_TERMS)
+
+    def _has_many_branches(self, unordered: bool) -> bool:
+        """Whether many choices of members of its pairs do not contradict each other."""
+        pairs = [p.pair for p in self.law.pairs]
+        choices = Choices([e.difference for e in self.equations()], pairs, (), self.law.unknowns)
+        return any(count * (1 + unordered) >= MOST_BRANCHES for count, _ in enumerate(choices))
 
     @property
     def text(self) -> str:

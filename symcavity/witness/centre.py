@@ -70,6 +70,39 @@ def emissions(step: Step, _dps: int) -> list[Verdict]:
     return result(BRUTE_FORCE, ok, f"the declaration as it was typed, {SMALL}", "not what was declared")
 
 
+@witness("combined")
+def combined(step: Step, _dps: int) -> list[Verdict]:
+    """The declaration before and after, with all sums written out, and the moments of each combination."""
+    theory, before, after = _told(step)
+    whole = {claim.lhs.family: claim.rhs for claim in step.claims}
+    gone = families([e for claim in step.claims for e in (claim.rhs,)], Coupling)
+    left = {*families(after.expressions, Coupling)}
+    ok = bool(whole) and not left & ({*gone} - {*whole}) and all(y.slots == x.slots for y in whole for x in gone)
+    for seed in (2, 3):
+        world = declared_of(theory).world(seed)
+        for y, meaning in whole.items():  # one may stand in another: in the order of the claims
+            first, second = y.slots
+            for a, b in product(world.sites(first), world.sites(second)):
+                at = {first.index: a, second.index: b}
+                world.given[world.key(y[a, b], {})] = world.value(meaning, at)
+                parts = {x.family: world.value(meaning.diff(x), at) for x in site_quantities(meaning, Coupling)}
+                mean = sum(c * world.value(x.mean, at) for x, c in parts.items())
+                square = sum(
+                    c * d * (world.value(x.variance, at) if x == z else _together(world, x, z, at))
+                    for x, c in parts.items() for z, d in parts.items()
+                )  # fmt: skip
+                ok = ok and same(world.value(y.mean, at), mean) and same(world.value(y.variance, at), square)
+        ok = ok and _same(world, before.parts, after.parts)
+        ok = ok and all(_agree(world, claim.lhs, claim.rhs) for claim in step.claims)
+    return result(BRUTE_FORCE, ok, f"the declaration as it was typed, {SMALL}", "not what was declared")
+
+
+def _together(world: World, x: Coupling, z: Coupling, at: dict[Any, Any]) -> Any:
+    """The covariance of two different couplings between the same sites."""
+    rho = x.correlation.get(z, z.correlation.get(x, S.Zero))
+    return world.value(rho * sqrt(x.variance * z.variance), at)
+
+
 @witness("centre")
 def centre(step: Step, _dps: int) -> list[Verdict]:
     """Each claim, and the whole declaration before and after, with all sums written out."""

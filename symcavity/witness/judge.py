@@ -23,6 +23,7 @@ from symcavity.witness import (
     messages,
     minimum,
     motion,
+    moving_pairs,
     optimality,
     pairs,
     set_identities,
@@ -44,7 +45,7 @@ from symcavity.witness.world import DIGITS
 SUBJECTS = (
     *(centre, kernels, optimality, verbs, statistics, effective, averages, joint, fresh),
     *(sets, set_minima, set_identities, solved, identities, substitution, stability, messages, motion, descent),
-    *(minimum, pairs, fluctuations, thermal, states, free_energy, lowest),
+    *(minimum, pairs, moving_pairs, fluctuations, thermal, states, free_energy, lowest),
 )
 
 

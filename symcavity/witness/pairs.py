@@ -103,7 +103,8 @@ class LinearInstances:
                 place[kind, e] = slice(total, total + self.count[kind])
                 total += self.count[kind]
         step, noise = np.zeros((total, total)), np.zeros((total, total))
-        couplings = self._couplings(np.random.default_rng(seed))
+        fields = [f for site in self.sites.values() for f in site.fields]
+        couplings = drawn_couplings(fields, self.count, self.features, self._number, np.random.default_rng(seed))
         for kind, site in self.sites.items():
             for a, e in enumerate(site.emissions):
                 for b, f in enumerate(site.fields):
@@ -119,27 +120,6 @@ class LinearInstances:
                     row[place[kind, e]] = np.diag(site.slopes[:, a, b])
                 sources[f] = answer @ row
         return answer @ noise @ answer.T, sources, place
-
-    def _couplings(self, rng: np.random.Generator) -> dict[Any, np.ndarray]:
-        """The couplings of each field, its hearers as rows: drawn by the moments that the declaration gives."""
-        fields = [f for site in self.sites.values() for f in site.fields]
-        out: dict[Any, np.ndarray] = {}
-        for family in dict.fromkeys(f.coupling.family for f in fields):
-            shape = tuple(self.count[kind] for kind in family.slots)
-            drawn = rng.standard_normal(shape)
-            tied = next((z for z in out if correlation_of(family, z) != 0), None)
-            if tied is not None:
-                rho = self._number(correlation_of(family, tied))
-                drawn = rho * out[tied] + np.sqrt(1 - rho**2) * drawn
-            if family.reciprocity != 0:
-                own, other = reciprocal(self._number(family.reciprocity))
-                drawn = own * drawn + other * drawn.T
-            out[family] = drawn
-        sizes: dict[Any, Any] = {kind.size: self.count.get(kind, self.features) for kind in (*self.count, FEATURE)}
-        scales = {x: np.sqrt(self._number(x.variance.xreplace(sizes))) for x in out}
-        return {
-            f: scales[x] * (out[x].T if f.turned else out[x]) for f in fields for x in [f.coupling.family]
-        }
 
     def measured(self) -> tuple[dict[Symbol, np.ndarray], np.ndarray]:
         """Each number that the claims close, and the dimension: one value for each instance."""
@@ -160,6 +140,26 @@ class LinearInstances:
             own = covariance[there, there]
             dimension.append(float(np.trace(own) ** 2 / len(own) / np.sum(own**2)))
         return {s: np.array(v) for s, v in found.items()}, np.array(dimension)
+
+
+def drawn_couplings(
+    fields: list[Any], count: Mapping[Kind, int], features: int, number: Any, rng: np.random.Generator
+) -> dict[Any, np.ndarray]:
+    """The couplings of each field, its hearers as rows: drawn by the moments that the declaration gives."""
+    out: dict[Any, np.ndarray] = {}
+    for family in dict.fromkeys(f.coupling.family for f in fields):
+        drawn = rng.standard_normal(tuple(count[kind] for kind in family.slots))
+        tied = next((z for z in out if correlation_of(family, z) != 0), None)
+        if tied is not None:
+            rho = number(correlation_of(family, tied))
+            drawn = rho * out[tied] + np.sqrt(1 - rho**2) * drawn
+        if family.reciprocity != 0:
+            own, other = reciprocal(number(family.reciprocity))
+            drawn = own * drawn + other * drawn.T
+        out[family] = drawn
+    sizes: dict[Any, Any] = {kind.size: count.get(kind, features) for kind in (*count, FEATURE)}
+    scales = {x: np.sqrt(number(x.variance.xreplace(sizes))) for x in out}
+    return {f: scales[x] * (out[x].T if f.turned else out[x]) for f in fields for x in [f.coupling.family]}
 
 
 def _finite(law: Any, q: Quenched) -> list[tuple[Any, Any]]:

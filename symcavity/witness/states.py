@@ -273,12 +273,13 @@ def _named(claim: Any) -> Any:
 def _rebuilt(step: Step, few: Few) -> float:
     """The energy of a configuration by the claims; the fields get their values on the way."""
     weights, total = few.system.weights, 0.0
+    means = [w.mean.family for w in weights.values() if not w.is_field]  # of sites that meet in pairs, from both ends
     for claim in step.claims:
         if (named := _named(claim)) is None:
             continue
         (kind,) = named.site
         weight = weights[kind]
-        own = not weight.is_field and claim.rhs.has(weight.mean.family)
+        own = not weight.is_field and claim.rhs.has(*means)
         for k in range(1, SITES + 1):
             value = few.at(claim.rhs, kind, k)
             few.values[named.xreplace({kind.index: S(k)})] = value
@@ -298,7 +299,7 @@ def _heard_back(step: Step, few: Few) -> float:
         for k in range(1, SITES + 1):
             if weights[kind].is_field and named == weights[kind].state:
                 gap -= few.at(weights[kind].mean, kind, k) * (few.at(claim.rhs, kind, k) - few.at(silent, kind, k))
-            elif not weights[kind].is_field and not claim.rhs.has(weights[kind].mean.family):
+            elif not weights[kind].is_field and not claim.rhs.has(*means):
                 gap += few.at(weights[kind].state, kind, k) * few.at(claim.rhs, kind, k)
     return gap
 

@@ -64,7 +64,8 @@ class SiteWeight(ABC):
     def exponent(self, fields: np.ndarray, x: list[np.ndarray]) -> np.ndarray:
         """The logarithm of the weight, by field and state."""
         core = np.asarray(self.core(*x), dtype=float)
-        own = np.broadcast_to(np.asarray(self.potential(*x), dtype=float), x[0].shape)
+        with np.errstate(divide="ignore"):  # a likelihood of zero is an infinite energy
+            own = np.broadcast_to(np.asarray(self.potential(*x), dtype=float), x[0].shape)
         h = (self.factor * fields + self.shift)[:, None]
         if self.weight.is_field:
             gain = -((core - h) ** 2) / (2 * self.strength)

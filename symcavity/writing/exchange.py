@@ -24,6 +24,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.problem import Problem
 from symcavity.model.quantities import Complementary
 from symcavity.model.system import System
+from symcavity.model.times import Time
 from symcavity.record.derivation import Checked, Derivation, Step
 from symcavity.writing.facts import assumption
 from symcavity.writing.limits import WORDS, check_words
@@ -102,7 +103,8 @@ def _asked(derivation: Derivation, write: Encoder) -> dict[str, Any]:
     """What was asked for beside the theory: two sites over what varies, the scatter of the minimum."""
     last = derivation.steps[-1].evidence
     if (pair := last.get("pair")) is not None:
-        return {"observed": write(pair.observed), "over": [write(q.at_site()) for q in pair.over]}
+        over = [q if isinstance(q, Time) else q.at_site() for q in pair.over]
+        return {"observed": write(pair.observed), "over": [write(q) for q in over]}
     return {"scatter": True} if "fluctuations" in last else {}
 
 

@@ -302,7 +302,7 @@ def _spread(step: Step) -> Facts:
     return {"rows": [covariance(*row) for row in step.data.get("fields") or ()]}
 
 
-@facts_of("two_sites_closed")
+@facts_of("two_sites_closed", "moving_two_sites_closed")
 def _two_sites_closed(step: Step) -> Facts:
     rows = step.data.get("rows") or ()
     return {"rows": [{**row, "what": sentence(f"two_sites_closed.{row['what']}")} for row in rows]}

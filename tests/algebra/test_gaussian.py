@@ -456,3 +456,16 @@ def test_assumed_signs_combine():
     with pytest.raises(Undetermined):
         known.sign(a, "order")
     assert Signs([(a, 0)]).sign(3 * a, "slope") == 0
+
+
+def test_powers_beside_a_tail():
+    """By parts, against quadrature."""
+    a, b = symbols("a b", real=True)
+    for power in range(1, 5):
+        found = gaussian_average(z**power * phi(0, a + b * z), z)
+        assert not found.has(GaussianAverage)
+        own = float(found.subs({a: Rational(3, 10), b: Rational(-7, 5)}))
+        told = mp.quad(
+            lambda t, n=power: t**n * mp.ncdf(mpf("0.3") - mpf("1.4") * t) * mp.npdf(t), [-12, -2, 0, 2, 12]
+        )
+        assert own == pytest.approx(float(told), rel=1e-12)

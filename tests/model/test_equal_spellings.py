@@ -102,6 +102,16 @@ SPELLINGS = {
     "a bound that is idle": [
         (over_data(log(1 + exp(logistic))) + size, c, SIGNS) for c in ([], [h >= -(10**4)], [h <= 10**4, h <= 10**5])
     ],
+    "a bound that is idle, at a field beyond all others": [
+        (over_data(r**4) / 4 + size, c, TARGETS)
+        for c in ([], [h >= -(10**4)], [h >= -(10**4), h <= 10**8], [h <= 10**20])
+    ],
+    "a bound that is idle beside a steep loss": [
+        (over_data(exp(logistic)) + size, c, SIGNS) for c in ([], [h >= -100], [h >= -20, h <= 100])
+    ],
+    "a bound that is idle beside a teacher and a steep loss": [
+        (over_data((h - heard) ** 4) / 4 + size, c, {t: {1: 1}}) for c in ([], [h >= -(10**4)], [w[i] <= 10**4])
+    ],
     "constants": [
         (fit + size, [], {}),
         (fit + size + 3 * N + 5, [], {}),
@@ -154,6 +164,12 @@ def test_conditions_that_contradict_each_other():
             ConvexProblem(fit, constraints)
         assert len(caught.value.evidence) == 2
     ConvexProblem(fit, [w[i] >= 1, w[i] <= 2, w[i] >= 0])
+
+
+def test_a_bound_whose_field_is_beyond_double_precision_has_its_place_among_the_branches():
+    """At ``h = -10**4`` the force of an exponential loss is ``exp(10**4)``, whatever the label's sign."""
+    theory = ConvexProblem(over_data(exp(logistic)) + size, [h >= -(10**4)]).cavity()
+    assert [len(site.solution.regions) for site in theory.inserted.values()] == [1, 2]
 
 
 @pytest.mark.parametrize(

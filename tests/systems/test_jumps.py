@@ -8,6 +8,7 @@ import jsonschema
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from scipy.stats import norm
 from sympy import Abs, Eq, Heaviside, Max, Piecewise, Rational, Sum, Symbol, log
 
 from symcavity import (
@@ -74,6 +75,18 @@ def test_both_say_that_one_state_is_wrong():
     told = {w.category: str(w.message) for w in said}
     assert "zero temperature is negative, -0.159" in told[NegativeEntropy]
     assert "lower bound of the minimum" in told[UnstableSolution]
+
+
+def test_what_is_no_bound_is_not_called_one():
+    """Guerra's bound is about pairs of discrete states of one square: no binary weights, and no states of zero."""
+    u = Feature("u", values=(-1, 0, 1))
+    spins = Problem(-Sum(u[i] * Sum(J[i, j] * u[j], (j, 1, N)), (i, 1, N)) / 2 + Sum(u[i] ** 2, (i, 1, N)) / 10)
+    for theory, values in ((ERRORS.cavity(), {alpha: 2}), (spins.cavity(), {})):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            theory.solve(values)
+        (told,) = [str(w.message) for w in said if w.category is UnstableSolution]
+        assert "no bound of the minimum is known" in told
 
 
 def test_minima_of_instances():
@@ -174,6 +187,42 @@ def test_a_concave_penalty_in_both_regimes():
     assert float(steep[error]) == pytest.approx(fixed(0.5, lowest), rel=2e-3)  # of a grid by hand that has jumps
 
 
+def scad(field, total, size, a):
+    """The state of Fan and Li (2001) by hand, where the energy of a site has one minimum; and where it bends."""
+    f = np.abs(field)
+    middle = ((a - 1) * f - a * size) / ((a - 1) * total - 1)
+    kept = np.where(f <= size * (1 + total), np.maximum(f - size, 0) / total, np.minimum(middle, f / total))
+    return np.sign(field) * np.where(f > a * size * total, f / total, kept), (size, size * (1 + total), a * size * total)
+
+
+def test_scad_where_the_site_has_one_minimum():
+    """Its proximal map by hand, integrated from bend to bend; the slope of it is the response."""
+    size, a = Symbol("ell", positive=True), Symbol("a", positive=True)
+    bent = (2 * a * size * Abs(w[i]) - w[i] ** 2 - size**2) / (2 * (a - 1))
+    flat = size**2 * (a + 1) / 2
+    penalty = Piecewise((size * Abs(w[i]), Abs(w[i]) <= size), (bent, Abs(w[i]) <= a * size), (flat, True))
+    theory = Problem(Sum(residue**2, (mu, 1, P)) / 2 + Sum(penalty, (i, 1, N)), [a > 2]).cavity()
+    found = theory.solve({alpha: 2, size: Rational(1, 2), a: Rational(37, 10), **TEACHER})
+    assert float(found.stability) < 1
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    error, width = 0.2, 0.5
+    for _ in range(400):
+        total, power = 2 / (1 + width), 2 * (error + 0.25) / (1 + width) ** 2
+        new, slope = 0.0, 0.0
+        for mean, share in ((0.0, 0.8), (2.0, 0.2)):
+            bends = np.array(scad(0.0, total, 0.5, 3.7)[1])
+            ends = (np.array([*-bends, *bends]) - total * mean) / np.sqrt(power)
+            ends = np.sort([-10, *np.clip(ends, -10, 10), 10])
+            z = ((ends[1:] + ends[:-1])[:, None] + (ends[1:] - ends[:-1])[:, None] * nodes) / 2
+            p = (ends[1:] - ends[:-1])[:, None] * weights / 2 * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+            v = scad(total * mean + np.sqrt(power) * z, total, 0.5, 3.7)[0]
+            new += share * np.sum(p * (v - mean) ** 2)
+            slope += share * np.sum(p * z * v) / np.sqrt(power)
+        error, width = (error + new) / 2, (width + slope) / 2
+    assert float(found[average((w[i] - t[i]) ** 2)]) == pytest.approx(error, rel=1e-11)
+    assert float(found[response(w)]) == pytest.approx(width, rel=1e-11)
+
+
 def test_a_memory_has_several_states():
     """Recall is lowest at a small load, and not at a larger one: equal energies at 0.051 (Amit et al. 1985)."""
     stored = Sum(Sum(x[mu, i] * s[i], (i, 1, N)) ** 2, (mu, 1, P)) / 2
@@ -253,3 +302,33 @@ def test_a_record_is_read_back():
     back = read_derivation(text)
     assert back.steps[0].data["lowest"]
     assert all(judge(back[key])[0].ok for key in ("feature.energy", "feature.solution", "feature.jump"))
+
+
+def test_fewest_errors_at_a_margin_of_zero():
+    """Gardner and Derrida: a share Phi(-c) is left wrong, with ``alpha*<z**2>`` one between 0 and c.
+
+    The multiplier of the sphere vanishes, and the equation has changes of sign at 1e18 that are rounding.
+    """
+    counted = Problem(Sum(Heaviside(-heard), (mu, 1, P)), [Eq(Sum(w[i] ** 2, (i, 1, N)), N)])
+    theory = counted.cavity()
+    for load in (Rational(21, 10), 4, 20):
+        found = theory.solve({alpha: load})
+        c = brentq(lambda c, a=float(load): a * (norm.cdf(c) - 0.5 - c * norm.pdf(c)) - 1, 1e-3, 40, xtol=1e-15)
+        assert float(found[average(Heaviside(-counted["h"][mu]))]) == pytest.approx(norm.cdf(-c), rel=1e-10)
+        assert float(found[average(w[i] ** 2)]) == pytest.approx(1, rel=1e-12)
+
+
+def test_pairs_that_push_away():
+    """The same magnet with the sign of all couplings turned, as the largest cut of a random graph has it."""
+    turned = Problem(Sum(s[i] * Sum(J[i, j] * s[j], (j, 1, N)), (i, 1, N)) / 2)
+    for theory, values in ((turned.cavity(), {}), (turned.gibbs(beta).cavity(), {beta: Rational(3, 2)})):
+        plain = MAGNET.cavity() if not values else MAGNET.gibbs(beta).cavity()
+        one, other = (t.solve(values)[t.free_energy] for t in (theory, plain))
+        assert float(one) == pytest.approx(float(other), rel=1e-13)
+
+
+def test_labels_whose_sign_is_open_are_refused_at_their_values():
+    label = Quenched("y", mu)
+    counted = Problem(Sum(Heaviside(-label[mu] * heard), (mu, 1, P)), [Eq(Sum(w[i] ** 2, (i, 1, N)), N)])
+    with pytest.raises(ValuesError, match="positive values"):
+        counted.cavity().solve({alpha: 3, label: {1: Rational(1, 2), -1: Rational(1, 2)}})

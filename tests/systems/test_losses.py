@@ -104,6 +104,19 @@ def test_a_loss_with_labels_and_without(name, label):
     assert abs(float(solution[response(w)]) - S) < 2e-6
 
 
+@pytest.mark.parametrize("count", [3, 20])
+def test_a_loss_of_many_pieces(count):
+    """Hinges at equally spaced thresholds: each is bent or not, and all but a few choices contradict each other."""
+    places = [Rational(k, count) for k in range(1, count + 1)]
+    loss = sum(Max(0, place - h) for place in places) / count
+    problem = ConvexProblem(Sum(loss, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)) / 2)
+    solution = problem.cavity().solve({alpha: 2})
+    ends = np.array(places, dtype=float)[:, None]
+    q, S = by_hand(lambda m: np.maximum(0, ends - m).mean(axis=0), 2, 1)
+    assert float(solution[average(w[i] ** 2)]) == pytest.approx(q, rel=1e-4)
+    assert float(solution[average(response(w[i]))]) == pytest.approx(S, rel=1e-4)
+
+
 def test_a_power_of_a_kink_has_its_digits_its_checks_and_its_instances():
     hinge = Sum(Max(0, 1 - h) ** Rational(3, 2), (mu, 1, P))
     problem = ConvexProblem(hinge + Sum(w[i] ** 2 / 2 + Abs(w[i]) ** Rational(3, 2), (i, 1, N)))

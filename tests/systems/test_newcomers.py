@@ -416,3 +416,19 @@ def test_a_global_variable_that_bounds_a_size_is_never_negative(bounds):
     ends = (theory.solve(values | {alpha: 1.5 + k * step})[M] for k in (1, -1))
     slope = theory.sensitivity(M, alpha, values)
     assert float(slope) == pytest.approx(float(next(ends) - next(ends)) / (2 * step), rel=1e-5)
+
+
+def test_mutualists_whose_gain_saturates_help_each_other():
+    """The feedback is positive: a law that folds at the end of a branch only where it is strong has either sign."""
+    a, K = Sites("a", "K", "pollinator")
+    plant, visitor = Variable("plant", i), Variable("visitor", a)
+    C = Coupling("C", between=(a, i), mean=1 / (2 * N), variance=g**2 / N)
+    helped, fed = Sum(C[a, i] * visitor[a], (a, 1, K)), Sum(C[a, i] * plant[i], (i, 1, N))
+    system = System([
+        Eq(plant[i], Max(0, 1 + helped) * Rational(2, 3)), Eq(visitor[a], Max(0, fed) / (1 + Max(0, fed)))
+    ])  # fmt: skip
+    values = {g: "3/10", "K/N": 1}
+    theory = system.cavity()
+    assert theory.solve(values)["average(response(plant[i]))"] > 0
+    found = theory.compare(system.simulate(values, N=200, seeds=10))
+    assert all(abs(row.z) < 4.5 for row in found.rows)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from references import near
 from scipy.optimize import minimize
-from sympy import Abs, Eq, Max, Rational, Sum, exp, log, sqrt, symbols, tanh
+from sympy import Abs, Eq, Max, Rational, Sum, exp, log, sign, sqrt, symbols, tanh
 
 from symcavity import (
     ConvexProblem,
@@ -169,3 +169,16 @@ def test_a_root_of_an_average_has_the_units_of_its_terms(size):
     network = System([Eq(r[i], (Sum(J[i, j] * r[j], (j, 1, N)) + u[i]) / divisor)])
     solution = network.cavity().solve({gamma: "9/10", u: {1: HALF, -1: HALF}})
     assert float(solution[average(r[i] ** 2)]) == pytest.approx((-0.19 + np.sqrt(0.19**2 + 4)) / 2, rel=1e-12)
+
+
+@pytest.mark.parametrize("number", [60, 150])
+def test_training_against_an_adversary_who_moves_inputs(number):
+    """A margin that shrinks with the norm of the weights: instances beside the theory."""
+    t, delta = Quenched("t", i), symbols("delta", positive=True)
+    label = sign(Sum(x[mu, i] * t[i], (i, 1, N)))
+    problem = ConvexProblem(
+        Sum(Max(0, 1 - label * heard + delta * norm), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N))
+    )
+    values = {alpha: 2, gamma: "3/10", delta: "1/5", t: {1: HALF, -1: HALF}}
+    found = problem.cavity().compare(problem.simulate(values, N=number, seeds=8))
+    assert all(abs(row.z) < FAR for row in found.rows)

@@ -401,3 +401,31 @@ def test_a_law_that_may_be_zero_or_negative():
     signed = Quenched("c", mu, law=Normal("c", 1, 1))
     with pytest.raises(NotConvex, match="declare the factor's sign"):
         ConvexProblem(data(signed[mu] * Max(0, 1 - u)) + features(w[i] ** 2) / 2).cavity()
+
+def test_weights_with_the_signs_of_a_teacher():
+    """What holds a weight at zero is pulled back by the teacher: its square by quadrature over both, sign by sign."""
+    v = Sum(x[mu, i] * t[i], (i, 1, N))
+    problem = ConvexProblem(features(w[i] ** 2 / 2), [sign(v) * u >= 1, w[i] * sign(t[i]) >= 0])
+    solution = problem.cavity().solve({alpha: 2, t: Normal("t", 0, 1)})
+    size, answer = (float(solution[s]) for s in ("q_g", "S_g_2"))
+    width, shift = np.sqrt(2 * size), 2 * answer
+
+    def squared(pull):  # of the positive part of a Gaussian with mean -pull
+        a = pull / width
+        return width**2 * ((1 + a**2) * ndtr(-a) - a * np.exp(-a * a / 2) / np.sqrt(2 * np.pi))
+
+    grid = (np.arange(4000) + 0.5) * 0.002
+    expected = np.sum(squared(shift * grid) * np.exp(-grid * grid / 2)) * 0.004 / np.sqrt(2 * np.pi)
+    assert float(solution[average(problem["nu"][i] ** 2)]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_weights_with_the_signs_of_a_teacher_that_is_sparse():
+    """Where the teacher is silent no sign is prescribed: the weight there is free, and nothing holds it."""
+    v = Sum(x[mu, i] * t[i], (i, 1, N))
+    problem = ConvexProblem(features(w[i] ** 2 / 2), [sign(v) * u >= 1, w[i] * sign(t[i]) >= 0])
+    solution = problem.cavity().solve({alpha: 2, t: {0: "1/2", 1: "1/4", -1: "1/4"}})
+    held = average(problem["nu"][i] ** 2)
+    width, shift = (float(solution[s]) for s in ("q_g", "S_g_2"))
+    a = 2 * shift / np.sqrt(2 * width)
+    expected = width * ((1 + a**2) * ndtr(-a) - a * np.exp(-a * a / 2) / np.sqrt(2 * np.pi))  # of half the weights
+    assert float(solution[held]) == pytest.approx(expected, rel=1e-9)

@@ -293,3 +293,16 @@ def test_groups_by_components_vanish_together():
     second = next(value for name, value in solution.values.items() if str(name) == "q_lambda")
     assert abs(solution[average(W[i, 1] ** 2 > 0)] - np.exp(-1 / (4 * float(second)))) < 1e-8
     assert theory.derivation.verify()
+
+
+def test_a_ratio_of_sizes_in_a_law():
+    """``P/N`` in an equation of a site is the load, also where its state is the root of an equation."""
+    lam, w, x = Variable("lambda", mu), Variable("w", i), Coupling("x")
+
+    def system(load):
+        field = Sum(x[mu, i] * w[i], (i, 1, N)) + lam[mu]
+        send = Eq(w[i], -Sum(x[mu, i] * lam[mu], (mu, 1, P)) - load * w[i] / 2)
+        return System([send, Eq(lam[mu], -load / (1 + exp(field)))])
+
+    found, told = (system(load).cavity().solve({alpha: 2}) for load in (P / N, alpha))
+    assert found[average(w[i] ** 2)] == told[average(w[i] ** 2)]

@@ -139,8 +139,8 @@ def test_a_shared_offset():
 
 
 def test_what_is_refused():
-    with pytest.raises(UnsupportedLaw, match="between 2 bounds"):
-        Problem(Sum((h - 1) ** 2, (mu, 1, P)) / 2, [w[i] >= -1, w[i] <= 1]).gibbs(beta).cavity()
+    with pytest.raises(UnsupportedLaw, match="no square between two bounds"):
+        Problem(Sum(Max(0, 1 - h), (mu, 1, P)) + square, [h >= -2, h <= 2]).gibbs(beta).cavity()
     assert Problem(Sum(Max(0, 1 - h), (mu, 1, P)) + square).gibbs(beta).cavity().equations
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from symcavity.algebra.legendre import legendre
-from symcavity.errors import NotConverged
+from symcavity.errors import NotConverged, UnsupportedLaw
 
 COUNT = 16  # nodes of one panel
 REACH, FARTHEST = 9.0, 38.0  # the Gaussian weight beyond nine standard deviations is below double precision
 PANELS = 9
 MOST = 4096  # nodes on one line
+MOST_TOGETHER = 2**25  # nodes of nested averages, which are all held at once
 NEAR = 0.3  # how closely the ends of panels are placed: it is enough that they are near
 
 Tangents = Sequence[Sequence[Any]]
@@ -153,6 +155,7 @@ class PanelGrid:
         if self.halved:
             edges = _with_middles(edges)
             turns = [_with_middles(t) for t in turns]
+        _refuse_many(edges.shape, COUNT)
         x, rule = legendre(COUNT)
         out = []
         for ends in (edges, *turns):
@@ -186,6 +189,17 @@ class PanelGrid:
 
     def _place(self, ends: np.ndarray) -> None:
         self.ends, self._still, self._last = ends, None, None
+
+
+def _refuse_many(edges: Sequence[int], count: int) -> None:
+    """Refuse nested averages whose nodes do not fit in memory, before any are placed."""
+    size = prod(edges) * count
+    if size > MOST_TOGETHER:
+        raise UnsupportedLaw(
+            f"The averages of this law are nested over {len(edges)} variables, with {size:.0e} nodes.",
+            f"averages of up to {MOST_TOGETHER:.0e} nodes: two or three variables",
+            "fewer fields in the law: one coupling for what enters as a combination; fewer values of parameters",
+        )
 
 
 def _beside(low: Any, high: Any) -> Any:
@@ -261,6 +275,7 @@ def invert(
     with np.errstate(all="ignore"):
         probe, slope = law(np.array([0.1]))
         shape = np.broadcast_shapes(np.shape(probe)[:-1], np.shape(slope)[:-1])
+        _refuse_many((*shape, len(targets)), COUNT)
         wanted = np.broadcast_to(targets, (*shape, len(targets)))
         x = np.zeros(wanted.shape) if start is None or start.shape != wanted.shape else start
         way = np.where(np.broadcast_to(slope, (*shape, 1)) < 0, -1.0, 1.0)

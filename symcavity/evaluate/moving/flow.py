@@ -57,6 +57,20 @@ def read_span(until: Any, step: Any) -> tuple[Expr, int]:
     return size, int(end / size)
 
 
+def whole_steps(time: Any, name: str, step: Expr) -> int:
+    """How many steps of a scheme a time is.
+
+    Raises
+    ------
+    ValuesError
+        If it is no whole number of them.
+    """
+    count = _exactly(exact_value(time, name, 15)) / step
+    if not count.is_Integer:
+        raise ValuesError(f"{name} = {time} is no whole number of steps.", f"multiples of the step, {step}")
+    return int(count)
+
+
 def _exactly(value: Any) -> Expr:
     """A number as a fraction; a float as the decimal that it is written as."""
     return Rational(str(value)) if isinstance(value, float) else value

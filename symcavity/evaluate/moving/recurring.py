@@ -26,10 +26,11 @@ from symcavity.evaluate.moving.paths import PathRun
 from symcavity.evaluate.moving.plan import Plan
 from symcavity.evaluate.moving.ring import SOURCES, Kernels, RingRun
 from symcavity.evaluate.moving.run import Errors, Observables, combined
-from symcavity.evaluate.moving.two_sites import TwoSites, check_balanced, observed_state
+from symcavity.evaluate.moving.two_sites import TwoSites, check_balanced
 from symcavity.evaluate.moving.values import read_run_values, read_steps
 from symcavity.evaluate.progress import counted
 from symcavity.method.close import kind_of_body
+from symcavity.method.moving_pair import moving_pair_of
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
@@ -199,7 +200,7 @@ class Settled:
 
     def dimension(self, what: Any, lag: int) -> np.ndarray:
         """The dimension of a quantity of the sites, by batch."""
-        lines = TwoSites(self.theory, self.plan, observed_state(self.theory.system, what))
+        lines = TwoSites(moving_pair_of(self.theory, what, self.plan.time), self.plan)
         sent = {leg.sent for leg in lines.legs if leg.sent is not None}
         watched = [e for e in sent if not isinstance(e, SiteQuantity)]
         run = RingRun(self.plan, self.kernels, self._paths, self._seed, watched) if watched else self.run
@@ -243,6 +244,15 @@ class Settled:
         return False
 
 
+class StationaryErrors(Errors):
+    """Standard errors of a stationary state that was sampled, by observable."""
+
+    def dimension(self, what: Any, lag: Any = 0) -> float:
+        """The standard error of :meth:`SampledStationary.dimension`."""
+        found: float = self._run._dimension(what, lag)[1]  # noqa: SLF001 - its own
+        return found
+
+
 class SampledStationary:
     """A stationary state that was sampled: averages are numbers, and functions of the lag where they hold two times.
 
@@ -252,11 +262,13 @@ class SampledStationary:
         Whether the states fluctuate in time.
     errors : mapping
         By observable, as the observable: standard errors; in continuous time with the change from the step to its half.
+        ``errors.dimension(what, lag)`` likewise.
     """
 
     def __init__(self, theory: Any, settled: Mapping[Any, Settled], step: Any, half: int) -> None:
         self.theory, self.settled, self.step, self._half = theory, dict(settled), step, half
         self._finest = list(self.settled.values())[-1]
+        self._dimensions: dict[Any, tuple[float, float]] = {}
 
     @property
     def moves(self) -> bool:
@@ -264,9 +276,9 @@ class SampledStationary:
         return self._finest.moves
 
     @property
-    def errors(self) -> Errors:
+    def errors(self) -> StationaryErrors:
         """Standard errors by observable."""
-        return Errors(self)
+        return StationaryErrors(self)
 
     def __getitem__(self, key: Any) -> Any:
         """An observable: a number, or of two open times a function of the lag.
@@ -294,20 +306,27 @@ class SampledStationary:
             return found(0)
         return Lag(lambda lag: found(lag)[0]), Lag(lambda lag: found(lag)[1])
 
-    def dimension(self, what: Any, lag: Any = 0) -> tuple[float, float]:
-        """The share of all directions that a quantity of the sites explores over time, and its standard error.
+    def dimension(self, what: Any, lag: Any = 0) -> float:
+        """The share of all directions that a quantity of the sites explores over time.
 
         ``(sum C_ii)**2/(n sum C_ij**2)`` for the covariances C over time of n sites at given couplings, after a lag, in
-        the limit.
+        the limit; ``rest.errors.dimension`` is its standard error.
 
         Raises
         ------
         UnsupportedLaw
             Where states have a part that stays, which differs from site to site.
         """
-        several = [s.dimension(what, self._steps(lag, d)) for d, s in self.settled.items()]
-        spread = several[-1].std(ddof=1) / np.sqrt(len(several[-1]))
-        return float(several[-1].mean()), float(np.hypot(spread, several[-1].mean() - several[0].mean()))
+        return self._dimension(what, lag)[0]
+
+    def _dimension(self, what: Any, lag: Any) -> tuple[float, float]:
+        key = (what, lag)
+        if key not in self._dimensions:
+            several = [s.dimension(what, self._steps(lag, d)) for d, s in self.settled.items()]
+            spread = several[-1].std(ddof=1) / np.sqrt(len(several[-1]))
+            value = float(several[-1].mean())
+            self._dimensions[key] = value, float(np.hypot(spread, value - several[0].mean()))
+        return self._dimensions[key]
 
     def _steps(self, lag: Any, size: Any) -> int:
         steps = float(to_mpf(lag)) / float(1 if size is None else size)

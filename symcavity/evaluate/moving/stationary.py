@@ -18,9 +18,10 @@ from symcavity.evaluate.moving.potential import GRID, particles
 from symcavity.evaluate.moving.recurring import SampledStationary, recurring
 from symcavity.evaluate.moving.run import Observables, combined
 from symcavity.evaluate.moving.site_law import Law, X, read_law
-from symcavity.evaluate.moving.two_sites import TwoSites, observed_state
+from symcavity.evaluate.moving.two_sites import TwoSites
 from symcavity.evaluate.moving.waves import Waves
 from symcavity.method.close import kind_of_body
+from symcavity.method.moving_pair import moving_pair_of
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.noise import Noise
 from symcavity.model.quantities import Field, Quenched, Variable, site_quantities
@@ -132,7 +133,7 @@ class Stationary:
         """
         if not self.moves:
             raise UnsupportedLaw("The states keep still: they explore no direction over time.", "states that fluctuate")
-        lines = TwoSites(self.theory, self.plan, observed_state(self.theory.system, what))
+        lines = TwoSites(moving_pair_of(self.theory, what, self.plan.time), self.plan)
         with mp.workdps(self.dps + 20):
             few, many = (self._waves.dimension(lines, self.plan, abs(float(lag)), count) for count in FINE)
         if not abs(few - many) <= 1e-3 * many:

@@ -1,14 +1,10 @@
-"""Covariances of two sites over time at given couplings: how many directions a stationary activity explores.
+"""How many directions a stationary activity explores: the lines that join two sites, in numbers.
 
-As at rest (:mod:`symcavity.method.pair`), two sites hear each other directly and through all others, now at each
-frequency with the mean responses that they have there.  The mean square of a covariance after a lag holds two lines
-from site to site, each at a frequency of its own: with the spectra C and responses S of what is sent,
+The mean square of a covariance after a lag is a sum over the two frequencies of :mod:`symcavity.method.moving_pair`,
 
-    sum over j of C_ij(lag)^2 = sum over two frequencies of exp(i (w + v) lag) T(w, v),    T = P + P W T,
+    sum over j of C_ij(lag)^2 = sum over two frequencies of exp(i (w + v) lag) T(w, v),    T = P + P W T.
 
-where ``P = L(w) L(v)`` of one site (C, S and its conjugate), and ``W`` is N times the covariance of two couplings.  For
-independent couplings of the variance ``g^2/N`` it is ``T = C(w) C(v)/|1 - g^2 S(w) S(v)|^2`` (Clark, Abbott and
-Litwin-Kumar, Phys. Rev. Lett. 131, 118401, 2023): at one frequency it would be the formula of states at rest.
+At one frequency it would be the formula of states at rest.
 """
 
 from __future__ import annotations
@@ -19,35 +15,13 @@ from typing import Any
 import numpy as np
 from sympy import Expr
 
-from symcavity.errors import DeclarationError, UnsupportedLaw
+from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.moving.plan import Plan
-from symcavity.method.close import kind_of_body
-from symcavity.method.heard import without_fields
-from symcavity.method.pair import Leg, Pair
-from symcavity.model.averages import Average
+from symcavity.method.moving_pair import MovingPair
+from symcavity.method.pair import Leg
 from symcavity.model.kinds import N
-from symcavity.model.noise import Noise
-from symcavity.model.quantities import Family, Quenched, site_quantities
 
 Spectrum = Callable[[Expr, Expr], np.ndarray]
-
-
-def observed_state(system: Any, what: Any) -> Expr:
-    """The quantity of one site that is asked for, at the time of the system, in its states.
-
-    Raises
-    ------
-    DeclarationError
-        If it is none.
-    """
-    body = what.at_site() if isinstance(what, Family) else what
-    if not isinstance(body, Expr) or body.has(Average):
-        raise DeclarationError(f"{what!r} is not a quantity of one site.", "x, x[i, t], tanh(x[i, t])")
-    body = without_fields(system, system.own(system.rewritten.observable(Average(body)))).args[0]
-    kind_of_body(body)
-    if site_quantities(body, Noise, Quenched) or any(q.time != system.time for q in site_quantities(body)):
-        raise DeclarationError(f"{what} is no function of states at the time {system.time}.", "x, tanh(x[i, t])")
-    return body
 
 
 class TwoSites:
@@ -55,29 +29,13 @@ class TwoSites:
 
     Parameters
     ----------
-    theory : Theory
+    pair : MovingPair
     plan : Plan
-    observed : Expr
-        A function of the states of one site.
-
-    Raises
-    ------
-    UnsupportedLaw
-        For sites that differ by quenched parameters, and fields with components or of several kinds that keep still.
     """
 
-    def __init__(self, theory: Any, plan: Plan, observed: Expr) -> None:
-        self.plan, self.observed = plan, observed
-        self.legs: list[Leg] = []
-        for kind, site in theory.inserted.items():
-            for q in (q for e in site.law.equations for q in site_quantities(e.difference, Quenched)):
-                raise UnsupportedLaw(f"The sites differ by {q}: no mean response does for all.", "sites of one law")
-            sent = [f.emission for f in theory.system.fields if f.sender == kind]
-            sent += [observed] if kind == kind_of_body(observed) else []
-            self.legs += [Leg(kind, sent=e) for e in dict.fromkeys(sent)]
-            self.legs += [Leg(kind, field=h) for h in site.heard]
-        pair = Pair(theory, (), observed, tuple(self.legs))
-        self.rows = [(a, b) for a in self.legs for b in self.legs if a.kind == b.kind]
+    def __init__(self, pair: MovingPair, plan: Plan) -> None:
+        self.pair, self.plan, self.legs, self.observed = pair, plan, pair.legs, pair.observed
+        self.rows = list(pair.twos)
         self.target = self.rows.index(pair.target)
         put = plan.values.put_into
         self.share = np.array([float(put((a.kind.size / N).subs(a.kind.size, a.kind.ratio * N))) for a, _ in self.rows])
@@ -97,8 +55,7 @@ class TwoSites:
         own : float
             The covariance of a site with itself after the lag.
         """
-        ends = [(a, b) for a in self.legs for b in self.legs if a.kind == b.kind]
-        every = [(pair, self._line(*pair, spectrum, answer)) for pair in ends]
+        every = [(two, self._line(*two, spectrum, answer)) for two in self.rows]
         lines = {pair: line for pair, line in every if line is not None}
         size, total = len(self.rows), 0.0
         for w, wave in enumerate(waves):

@@ -41,10 +41,10 @@ def chosen(system: Eliminated, admitted: Sequence[np.ndarray], observable: Calla
     task = system.task
     if task.convex:
         return Found(finish(system, admitted[0], observable))
-    solved, gains = _with_gains(system, admitted, observable)
+    admitted, solved, gains = _with_gains(system, admitted, observable)
     if task.linear and _is_unstable(gains[0]):  # linear states are unique, and their root is the stable one
         admitted = sift(system, roots_of(system, None, STARTS, every=True))[0] or admitted
-        solved, gains = _with_gains(system, admitted, observable)
+        admitted, solved, gains = _with_gains(system, admitted, observable)
         stable = [solution for solution, gain in zip(solved, gains, strict=True) if not _is_unstable(gain)]
         if len(stable) == 1:
             return Found(stable[0])
@@ -88,11 +88,15 @@ def _counted(system: Eliminated, solution: Solution, gain: float | None) -> Solu
 def _warn_unstable(system: Eliminated, gain: float | None) -> None:
     measure = system.task.measure
     if measure is not None and measure.is_cold and gain is not None and not np.isfinite(gain):
+        bound = (
+            "is a lower bound of the minimum, as that of discrete states that meet in pairs is (Guerra); other numbers "
+            "are approximations"
+        )
+        energy = bound if measure.is_bound else "is an approximation, and no bound of the minimum is known from it"
         warn(
             f"The lowest states at {where(system.given)} jump: however small a change of a field is, it turns some of "
             "them around, and solution.stability is infinite. There are many states nearly as low as the lowest one "
-            "(replica symmetry is broken). The energy of one state is an approximation; of pairs with Gaussian "
-            "couplings it is a lower bound of the minimum (Guerra), and no other number is bounded by it.",
+            f"(replica symmetry is broken). The energy of one state {energy}.",
             UnstableSolution,
         )
     elif gain is not None and _is_unstable(gain):
@@ -105,10 +109,26 @@ def _warn_unstable(system: Eliminated, gain: float | None) -> None:
 
 def _with_gains(
     system: Eliminated, roots: Sequence[np.ndarray], observable: Callable[[Any], Expr]
-) -> tuple[list[Solution], list[float | None]]:
-    """The solutions at some roots, and their stabilities."""
-    solved = [finish(system, root, observable) for root in roots]
-    return solved, [_gain(solution) for solution in solved]
+) -> tuple[list[np.ndarray], list[Solution], list[float | None]]:
+    """Those of some roots in double that are roots, their solutions, and their stabilities.
+
+    Closed forms have any number of digits: what does not settle with any of them was a change of sign of rounding.
+    """
+    kept: list[np.ndarray] = []
+    solved: list[Solution] = []
+    missed: NotConverged | None = None
+    for root in roots:
+        try:
+            solved.append(finish(system, root, observable))
+        except NotConverged as problem:
+            if system.task.is_numerical:
+                raise
+            missed = problem
+        else:
+            kept.append(root)
+    if missed is not None and not solved:
+        raise missed
+    return kept, solved, [_gain(solution) for solution in solved]
 
 
 def _gain(solution: Solution) -> float | None:

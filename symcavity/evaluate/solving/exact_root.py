@@ -49,7 +49,10 @@ def exact_root(
     below the precision.
     """
     guide = panel_ends(root.averages, root.grids)
-    inverse = np.linalg.inv(root.slope)
+    try:
+        inverse = np.linalg.inv(root.slope)
+    except np.linalg.LinAlgError:
+        raise NotConverged("The slope of the equations vanishes at the root.", dict(root.point), float("nan")) from None
     wide = context(int((dps + 3 * GUARD) * 3.33))
     signs = closed.signs.tolist()
     x = [wide.mpf(root.point[s] or sign * NOTHING) for s, sign in zip(closed.unknowns, signs, strict=True)]

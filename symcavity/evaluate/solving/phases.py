@@ -82,7 +82,8 @@ def dominant(solved: Sequence[Solution], gains: Sequence[float | None], resting:
     measure = solved[0].task.measure
     assert measure is not None  # noqa: S101 - asked of measures only
     found = classes(measure, solved)
-    free = {home[0]: in_double(solved[home[0]], FREE) for home in found}
+    compared = len(found) > 1 or resting is not False  # one solution alone needs no free energy, which may take long
+    free = {home[0]: in_double(solved[home[0]], FREE) for home in found if compared}
     stable = [h[0] for h in found if (gain := gains[h[0]]) is not None and gain < 1 - tolerances().marginal]
     if resting is not False:
         at_rest = None if resting is True else rested(resting)

@@ -2,6 +2,7 @@
 
 from symcavity.model.rewriting import Rewriting
 from symcavity.model.rewritings.clock import Clock
+from symcavity.model.rewritings.combined import Combined
 from symcavity.model.rewritings.domains import Domains
 from symcavity.model.rewritings.emissions import Emissions
 from symcavity.model.rewritings.kernels import Kernels
@@ -16,5 +17,5 @@ from symcavity.model.rewritings.units import Units
 
 REWRITINGS: tuple[type[Rewriting], ...] = (
     *(Sums, Spellings, Proportion, Kinks, Units, Domains, Redundant),
-    *(Kernels, Clock, Emissions, Norms, Means),
+    *(Kernels, Clock, Combined, Emissions, Norms, Means),
 )

@@ -7,10 +7,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import Abs, Expr, Mul, S, Symbol, cancel, factor_terms, fraction, sign, sympify
+from sympy import Abs, Dummy, Expr, Mul, S, Symbol, cancel, factor_terms, fraction, sign, sympify
 from sympy.core.relational import Relational
 
 from symcavity.algebra.compiled import compiled
+from symcavity.algebra.precision import exact_function, mp
 from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.convexity import seeded
@@ -21,9 +22,8 @@ from symcavity.sites.branching.solution import Region
 from symcavity.sites.branching.unknowns import GRID, straightened, turned
 
 TRIALS = 2000
-FAR = 1e12
 OVERFLOW = 300.0  # beyond, exponentials overflow, and an undefined value says nothing
-_INSIDE = 1e-6
+INSIDE = 1e-6  # relative, by how much a branch has to hold for some field
 
 
 class IllPosed(UnsupportedLaw):
@@ -103,19 +103,21 @@ class Layout:
         def call(expr: Expr, *first: Symbol) -> Any:
             return compiled([*first, *symbols], expr)
 
-        numbers = compiled(symbols, [self.reference, *(e for ls in self.lines for line in ls for e in line)])
-        psis = [call(b.implicit[1], b.implicit[0]) if b.implicit else None for b in self.branches]
+        numbers = _Huge(symbols, [self.reference, *(e for ls in self.lines for line in ls for e in line)])
+        psis = [_Huge([b.implicit[0], *symbols], [b.implicit[1]]) if b.implicit else None for b in self.branches]
         rng = seeded(7)
         layouts: list[tuple[tuple[int, ...], list[float]]] = []
         points = []
+        first: list[tuple[float, Any]] = []  # the reflection and the lines at the first point
         for _ in range(DRAWS):
             point = [
                 0.0 if s in self.sources else v
                 for s, v in zip(symbols, self.draws.sample(symbols, rng), strict=True)
             ]
-            s, *flat = map(float, numbers(*point))
+            s, *flat = numbers(*point)
             found = iter(flat)
             lines = [[(next(found), next(found)) for _ in ls] for ls in self.lines]
+            first = first or [(s, lines)]
             intervals = self._intervals(lines, psis, s, point)
             layouts.append(self._tile(intervals, symbols, s, point))
             points.append(point)
@@ -138,7 +140,9 @@ class Layout:
                 )
             return (), tuple(self.branches), S.One, ()
         (order,) = orders
-        breaks = [self._boundary(order[k], order[k + 1], k, layouts, points, call) for k in range(len(order) - 1)]
+        breaks = [
+            self._boundary(order[k], order[k + 1], k, layouts, points, call, first[0]) for k in range(len(order) - 1)
+        ]
         ends: list[Expr | None] = [None, *breaks, None]
         regions = tuple(
             Region(ends[k], ends[k + 1], self.branches[b].values, self.branches[b].implicit, self.branches[b].label)
@@ -181,9 +185,9 @@ class Layout:
         """The interval of the reflected field on which each branch holds."""
         out = []
         for ls, psi in zip(lines, psis, strict=True):
-            low, high = -FAR, FAR
+            low, high = -np.inf, np.inf
             if psi is not None:
-                self._check_monotone(ls, psi, point)
+                self._check_monotone(ls, psi.double, point)
             for a, b in ls:
                 if abs(a) < 1e-12:
                     if b < -1e-9:
@@ -191,10 +195,10 @@ class Layout:
                     continue
                 edge = -b / a
                 if psi is not None:
-                    with np.errstate(invalid="ignore"):  # at its very end a root may not be a number by rounding
-                        near = (edge + np.copysign(step, a) for step in (0, 1e-15 * abs(edge)))
-                        edge = next((v for x in near if np.isfinite(v := float(psi(x, *point)))), np.nan)
-                        inside = float(psi(-b / a + np.copysign(1e-4, a), *point))
+                    # at its very end a root may not be a number by rounding
+                    near = (edge + np.copysign(step, a) for step in (0, 1e-15 * abs(edge)))
+                    edge = next((v for x in near if not _is_nan(v := psi(x, *point)[0])), np.nan)
+                    (inside,) = psi(-b / a + np.copysign(max(1e-4, 1e-8 * abs(b / a)), a), *point)
                     a = (1.0 if inside >= edge else -1.0) * s
                 a, edge = (a, edge * s) if psi is not None else (a * s, edge * s)
                 low, high = (max(low, edge), high) if a > 0 else (low, min(high, edge))
@@ -226,35 +230,34 @@ class Layout:
         self, intervals: list[tuple[float, float]], symbols: list[Any], s: float, point: list[float]
     ) -> tuple[tuple[int, ...], list[float]]:
         """Check that the intervals tile the line; return the order of the branches and the boundaries."""
-        alive = sorted((low, high, k) for k, (low, high) in enumerate(intervals) if high - low > 1e-9 * (1 + abs(low)))
+        alive = sorted((low, high, k) for k, (low, high) in enumerate(intervals) if _below(low, high, 1e-9))
         order: list[int] = []
         edges: list[float] = []
-        reach = -FAR
+        reach = -np.inf
         if self.overlapping:
             # the longest of those that begin together first, up to rounding
-            alive.sort(key=lambda row: (float(f"{row[0]:.7g}"), -float(f"{row[1]:.7g}"), row[2]))
+            alive.sort(key=lambda row: (float(f"{float(row[0]):.7g}"), -float(f"{float(row[1]):.7g}"), row[2]))
         for low, high, k in alive:
-            near = 1e-7 * (1 + abs(reach))
-            if order and self.names[order[-1]] == self.names[k] and low <= reach + near:
-                if high > reach + near:  # the same states go on, with other multipliers
+            if order and self.names[order[-1]] == self.names[k] and not _below(reach, low):
+                if _below(reach, high):  # the same states go on, with other multipliers
                     edges.append(reach)
                     order.append(k)
                     reach = high
                 continue
-            if order and low < reach - 1e-7 * (1 + abs(reach)):
+            if order and _below(low, reach):
                 middle = (low + min(high, reach)) / 2
                 if self._agree(k, order[-1], [self.inner, *symbols], [s * _inside(middle), *point]):
                     reach = max(reach, high)
                     self.overlapping = True
                     continue
                 raise IllPosed(f"{self.text}: two branches hold for the same field.", "laws with one solution")
-            if abs(low - reach) > 1e-7 * (1 + abs(reach)):
+            if _below(reach, low):
                 break
             if order:
                 edges.append(low)
             order.append(k)
             reach = high
-        if reach < FAR:
+        if reach < np.inf:
             shared = [s for s in symbols if isinstance(s, Global) and not s.is_nonnegative]
             bounded = "".join(f'if {s} is never negative: Global("{s}", positive=True); ' for s in shared)
             raise IllPosed(
@@ -271,13 +274,19 @@ class Layout:
         here, there = (compiled(symbols, list(self.branches[k].values.values()))(*point) for k in (a, b))
         return np.allclose(np.array(here, dtype=float), np.array(there, dtype=float), rtol=1e-7, atol=1e-9)
 
-    def _boundary(self, a: int, b: int, k: int, layouts: Any, points: Any, compile_: Any) -> Expr:
+    def _boundary(
+        self, a: int, b: int, k: int, layouts: Any, points: Any, compile_: Any, first: tuple[float, Any]
+    ) -> Expr:
         """The symbolic boundary between two neighbouring branches."""
         zero = dict.fromkeys(self.sources, S.Zero)
         candidates: list[tuple[Expr, Expr]] = []
-        for branch, lines in ((self.branches[a], self.lines[a]), (self.branches[b], self.lines[b])):
-            for slope, offset in lines:
+        reflected, at_first = first
+        there = float(layouts[0][1][k])
+        for branch, lines, numbers in ((self.branches[n], self.lines[n], at_first[n]) for n in (a, b)):
+            for (slope, offset), (rate, start) in zip(lines, numbers, strict=True):
                 if slope == 0:
+                    continue
+                if not branch.implicit and rate and not _is_near(float(-start / rate) * float(reflected), there):
                     continue
                 edge = cancel(-offset / slope)
                 if branch.implicit:
@@ -285,16 +294,59 @@ class Layout:
                 candidates.append((edge, edge.xreplace(zero)))
         for edge, bare in sorted(candidates, key=lambda c: (c[0].count_ops(), str(c[0]))):
             call, s = compile_(bare), compile_(self.reference)
-            match = all(
-                np.isclose(float(call(*p)) * float(s(*p)), edges[k], rtol=1e-6, atol=1e-9)
-                for p, (_, edges) in zip(points, layouts, strict=True)
-            )
+            with np.errstate(over="ignore"):
+                match = all(
+                    _is_near(float(call(*p)) * float(s(*p)), float(edges[k]))
+                    for p, (_, edges) in zip(points, layouts, strict=True)
+                )
             if match:
                 return cancel(self.reference * edge) if self.reference != 1 else edge
         raise UnsupportedLaw(
             f"{self.text}: the boundary between two branches is not one expression for all parameters.",
             "parameters with declared signs",
         )
+
+
+class _Huge:
+    """Expressions as a function of numbers; what is too large for double precision is a number of mpmath.
+
+    An idle bound may lie at a field of ``exp(10**4)``: it has its place in the order of branches like any other.
+    """
+
+    def __init__(self, symbols: Sequence[Any], exprs: Sequence[Expr]) -> None:
+        self.symbols, self.exprs = symbols, exprs
+        self._double = compiled(symbols, list(exprs))
+
+    def double(self, *point: Any) -> Any:
+        """The first expression in double precision."""
+        return self._double(*point)[0]
+
+    def __call__(self, *point: Any) -> list[Any]:
+        with np.errstate(all="ignore"):
+            values = [float(v) for v in self._double(*point)]
+        return [v if np.isfinite(v) else self._exact(k, point) for k, v in enumerate(values)]
+
+    def _exact(self, k: int, point: Sequence[Any]) -> Any:
+        marks = {s: Dummy(real=True) for s in self.symbols}
+        call = exact_function(list(marks.values()), self.exprs[k].xreplace(marks))
+        try:
+            value = call(*map(mp.convert, point))
+        except (ZeroDivisionError, ValueError):
+            return np.nan
+        return np.nan if mp.im(value) else mp.re(value)
+
+
+def _is_near(one: float, two: float) -> bool:
+    return bool(np.isclose(one, two, rtol=1e-6, atol=1e-9))
+
+
+def _is_nan(value: Any) -> bool:
+    return bool(value != value)
+
+
+def _below(one: Any, two: Any, part: float = 1e-7) -> bool:
+    """Whether a place of the line, whose ends are infinite, is below another by more than rounding."""
+    return bool(one < two and (np.inf in (-one, two) or two - one > part * (1 + abs(one))))
 
 
 def _inside(value: float) -> float:

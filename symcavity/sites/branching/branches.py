@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 from sympy import (
@@ -25,12 +24,15 @@ from sympy import (
     fraction,
     linear_eq_to_matrix,
     linsolve,
+    sign,
     solve,
 )
 from sympy.solvers.solveset import NonlinearError
 
 from symcavity.errors import UnsupportedLaw
+from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.sites.branching.kinks import of_one_sign, one_argument, split_off, unkinked
+from symcavity.sites.choices import Choices
 
 MOST_BRANCHES = 512
 
@@ -151,15 +153,16 @@ class SitePuzzle:
             self.unknowns = [u for u in self.unknowns if u != x]
 
     def _enumerate(self) -> list[Branch]:
-        choices = list(unkinked(self.equations, [q for pair in self.pairs for q in pair], self.unknowns))
-        if len(choices) * 2 ** len(self.pairs) > MOST_BRANCHES:
-            raise UnsupportedLaw(
-                f"{self.text} has {len(choices) * 2 ** len(self.pairs)} branches.", f"at most {MOST_BRANCHES}"
-            )
         out: dict[Any, Branch] = {}  # pieces that meet at a kink give the same branch there
-        for equations, flat, conditions in choices:
+        tried = 0
+        for equations, flat, conditions in unkinked(
+            self.equations, [q for pair in self.pairs for q in pair], self.unknowns
+        ):
             pairs = list(zip(flat[::2], flat[1::2], strict=True))
-            for picks in product((0, 1), repeat=len(pairs)):
+            for picks in Choices(equations, pairs, conditions, self.unknowns):
+                tried += 1
+                if tried > MOST_BRANCHES:
+                    raise UnsupportedLaw(f"{self.text} has more than {MOST_BRANCHES} branches.", "fewer")
                 zero = [pair[k] for pair, k in zip(pairs, picks, strict=True)]
                 rest = [pair[1 - k] for pair, k in zip(pairs, picks, strict=True)]
                 branch = self._solve([*equations, *zero], [*rest, *conditions], tuple(zero))
@@ -189,7 +192,7 @@ class SitePuzzle:
             rule = dict(zip(unknowns, point, strict=True))
             self.loose.append((free, tuple(c.xreplace(rule) for c in conditions), rule))
             return None
-        values = {x: tidy_fraction(v) for x, v in zip(unknowns, point, strict=True)}
+        values = {x: _without_divided_signs(tidy_fraction(v)) for x, v in zip(unknowns, point, strict=True)}
         return Branch(values, tuple(tidy_fraction(c.xreplace(values)) for c in conditions), label)
 
     def _reduced(
@@ -276,6 +279,25 @@ class SitePuzzle:
         if S.NegativeOne in conditions:
             return None
         return Branch({x: x}, tuple(c for c in conditions if c != S.One), label, (x, psi))
+
+
+def _without_divided_signs(expr: Expr) -> Expr:
+    """One over the sign of a quenched parameter is the sign; where it is zero, a multiplier that is free is zero.
+
+    The sign of a field stays: what is averaged over the field by parts divides by it.
+    """
+    powers = {p: p.exp for p in expr.atoms(Pow) if isinstance(p.base, sign) and p.exp.is_integer}
+    rule = {p: p.base ** (1 if n % 2 else 2) for p, n in powers.items() if _is_quenched(p.base.args[0])}
+    return expr.xreplace(rule)
+
+
+def _is_quenched(expr: Expr) -> bool:
+    """Whether an expression has no symbols besides quenched parameters of its site."""
+    return bool(expr.args) and (
+        isinstance(expr.args[0], Quenched)
+        if isinstance(expr, SiteQuantity)
+        else all(a.is_number or _is_quenched(a) for a in expr.args)
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -8,7 +8,7 @@ conditions, which the parameters meet where the branches are laid out, and which
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
@@ -33,9 +33,10 @@ from symcavity.sites.protocol import SiteProblem, Solution
 
 WEAK, STRONG = 1e-9, 9.0
 HALVINGS, ATTEMPTS = 60, 200
+_AT_END = 1e-9  # of an unknown: where a branch ends belongs to it
 
 
-def solve_with_feedback(problem: SiteProblem) -> Solution:
+def solve_with_feedback(problem: SiteProblem, sources: Mapping[SiteQuantity, Symbol] | None = None) -> Solution:
     """Solve a law for every value of its inner field, and learn the signs of self-couplings that it needs.
 
     The solution holds the denominators that were taken as positive in its ``assumed``, and the signs are those
@@ -48,7 +49,7 @@ def solve_with_feedback(problem: SiteProblem) -> Solution:
     UnsupportedLaw
         If a branch cannot be solved, not even implicitly.
     """
-    last, sources = None, problem.plain_sources()
+    last, sources = None, dict(sources or problem.plain_sources())
     equations = [e.difference.xreplace(sources) for e in problem.equations()]
     for choice in _choices([f for f in problem.self_couplings if f not in problem.proved]):
         signs = {**problem.proved, **choice}
@@ -60,7 +61,7 @@ def solve_with_feedback(problem: SiteProblem) -> Solution:
                 [(p.xreplace(rule), q.xreplace(rule)) for p, q in (pair.pair for pair in problem.law.pairs)],
                 problem.law.unknowns,
                 problem.inner().eta,
-                list(sources.values()),
+                [sources[h.source] for h in problem.heard],
                 problem.text,
                 draws,
                 problem.material,
@@ -237,13 +238,22 @@ class FeedbackDraws(Draws):
             ]
         with np.errstate(all="ignore"):
             for call, inside in self._calls[key]:
-                values = np.broadcast_to(call(*point, GRID), GRID.shape)
+                grid = np.concatenate([GRID, *(_ends(np.broadcast_to(e(*point, GRID), GRID.shape)) for e in inside)])
+                values = np.broadcast_to(call(*point, grid), grid.shape)
                 outside = ~np.isfinite(values)
                 for limit in inside:
-                    outside = outside | (limit(*point, GRID) < 0)
+                    outside = outside | (limit(*point, grid) < -_AT_END * (1 + np.abs(grid)))
                 if not np.all((values > 0) | outside):
                     return False
         return True
+
+
+def _ends(limit: np.ndarray) -> np.ndarray:
+    """Where what bounds a branch vanishes between two points of the grid: denominators are often smallest there."""
+    here = np.flatnonzero(np.isfinite(limit[1:]) & np.isfinite(limit[:-1]) & ((limit[1:] < 0) != (limit[:-1] < 0)))
+    share = limit[here] / (limit[here] - limit[here + 1])
+    ends: np.ndarray = GRID[here] + share * (GRID[here + 1] - GRID[here])
+    return ends
 
 
 def _at_zero(expr: Expr, symbols: Sequence[Symbol]) -> Expr:

@@ -36,7 +36,6 @@ from symcavity.errors import UnsupportedLaw
 KINKS = (Max, Min, Abs, sign, Heaviside, Piecewise)
 
 
-
 def one_argument(
     equations: Sequence[Expr], unknowns: Sequence[Symbol]
 ) -> tuple[Symbol, Expr, Expr, dict[Symbol, Expr]] | None:

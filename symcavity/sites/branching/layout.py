@@ -17,7 +17,7 @@ from sympy import Dummy, Expr, Symbol
 from symcavity.algebra.compiled import compiled
 from symcavity.model.convexity import seeded
 from symcavity.model.quantities import SiteQuantity
-from symcavity.sites.branching.arranging import _INSIDE, TRIALS, IllPosed, Layout
+from symcavity.sites.branching.arranging import INSIDE, TRIALS, IllPosed, Layout
 from symcavity.sites.branching.branches import SitePuzzle
 from symcavity.sites.branching.draws import DRAWS, Draws, sample_value, symbols_in
 from symcavity.sites.branching.solution import SiteSolution
@@ -115,7 +115,7 @@ def _has_volume(
         where = 10 * generator.standard_t(2, size=(len(variables), TRIALS))
         holds = np.ones(TRIALS, dtype=bool)
         for call in calls:
-            holds &= np.broadcast_to(call(*where, *point), TRIALS) > _INSIDE
+            holds &= np.broadcast_to(call(*where, *point), TRIALS) > INSIDE
         if holds.any():
             return True
     return False

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
-from sympy import Expr, Heaviside, Piecewise, S, latex, sign
+from sympy import Expr, Heaviside, Piecewise, S, latex, linear_eq_to_matrix, sign
+from sympy.solvers.solveset import NonlinearError
 
 from symcavity.algebra.joint import JointLaw, LawSymbol, slope
 from symcavity.errors import UnsupportedLaw
@@ -35,7 +36,7 @@ class Joint:
             return True
         unknowns = list(problem.law.unknowns)
         equations = [e.difference for e in problem.equations()]
-        if len(equations) + len(problem.law.pairs) < 2:
+        if len(equations) + len(problem.law.pairs) < 2 or _are_linear([*equations, *_members(problem)], unknowns):
             return False
         pieces = (
             [_one_piece(e, unknowns, last) for e in [*equations, *some]]
@@ -143,6 +144,19 @@ def _symbols(problem: SiteProblem) -> dict[Any, LawSymbol]:
     for source, plain in problem.plain_sources().items():
         out[plain] = LawSymbol(f"{plain}_{problem.kind.key}", latex(source.xreplace(zero)))
     return out
+
+
+def _members(problem: SiteProblem) -> list[Expr]:
+    return [m for pair in problem.law.pairs for m in pair.pair]
+
+
+def _are_linear(exprs: Sequence[Expr], unknowns: Sequence[Expr]) -> bool:
+    """Whether expressions are linear in all unknowns together: what is left of them is one equation at most."""
+    try:
+        linear_eq_to_matrix(list(exprs), list(unknowns))
+    except NonlinearError:
+        return False
+    return True
 
 
 def _smooth(law: JointLaw) -> JointLaw:

@@ -13,8 +13,9 @@ from typing import Any
 from sympy import Eq, Expr, Min, Ne, Piecewise, S, Symbol, cancel, false, oo, sign, true
 
 from symcavity.algebra.piecewise import Builder, NotPiecewisePolynomial, Pieces
-from symcavity.algebra.signs import Signs, Undetermined, sign_of
+from symcavity.algebra.signs import OpenSlope, Signs, Undetermined, sign_of
 from symcavity.errors import UnsupportedLaw
+from symcavity.sites.branching.arranging import IllPosed
 
 SUPPORTED = "energies that are polynomials of degree two between points; discrete states; inequalities"
 
@@ -106,6 +107,10 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
             SUPPORTED,
             "signs of parameters, positive=True, and inequalities between them in subject_to",
         ) from None
+    except OpenSlope as problem:
+        raise IllPosed(
+            f"The order of the minima of the energy {energy} depends on the sign of {problem.coefficient}.", SUPPORTED
+        ) from None
     if any(p is not None and len(p) > 3 for p in values):
         raise UnsupportedLaw(f"A piece of the energy {energy} is no square.", SUPPORTED)
     ends, out, before = (-oo, *places, oo), list[Atom](), None
@@ -113,7 +118,7 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
         piece = None
         if p is not None:
             a, b, c = (*p, *[S.Zero] * (3 - len(p)))
-            piece = Atom(ends[k], ends[k + 1], a, b, 2 * c)
+            piece = Atom(ends[k], ends[k + 1], a, cancel(b), cancel(2 * c))
         place = ends[k]
         if sides := [one.energy(place) for one in (before, piece) if one is not None and k]:
             inside = before is not None and piece is not None

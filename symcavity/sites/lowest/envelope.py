@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import Expr, GreaterThan, Max, StrictGreaterThan, cancel, factor_terms, oo, sqrt
+from sympy import Expr, GreaterThan, Max, Pow, StrictGreaterThan, cancel, factor_terms, oo, sqrt
 
 from symcavity.algebra.compiled import compiled
 from symcavity.algebra.signs import bare, sign_given, weak_sign_of
@@ -47,8 +47,14 @@ class Envelope:
 
 
 def simple(expr: Expr) -> Expr:
-    """An expression with what its terms have in common taken out."""
-    return min((expr, cancel(expr), factor_terms(cancel(expr))), key=lambda e: e.count_ops())
+    """An expression with what its terms have in common taken out, and no quotient inside of another."""
+    plain = cancel(expr)
+
+    def size(e: Expr) -> tuple[bool, int]:
+        below = [p.base for p in e.atoms(Pow) if p.exp.is_negative]
+        return any(q.exp.is_negative for base in below for q in base.atoms(Pow)), e.count_ops()
+
+    return min((expr, plain, factor_terms(plain)), key=size)
 
 
 # -- in numbers --------------------------------------------------------------------------------------

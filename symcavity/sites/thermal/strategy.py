@@ -16,6 +16,7 @@ from typing import Any
 from sympy import Add, Expr, Heaviside, Mul, S, Symbol, exp, latex, sqrt, zoo
 
 from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.signs import sign_of
 from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.averages import SiteResponse
@@ -95,9 +96,11 @@ class Thermal:
         cold = at_zero_temperature(problem)
         if cold is problem:
             # a state answers upwards to what pulls it, at any temperature; so does what hears itself in pairs
-            moving = [k for k in moving_field(problem).feedback if k.emission.has(weight_of(problem).mean)]
+            heard = moving_field(problem)
+            moving = [k for k in heard.feedback if k.emission.has(weight_of(problem).mean)]
             own = [k for k in moving if weight_of(problem).is_field or k.through.sender == k.through.hearer]
-            signs = {k.symbol: 1 for k in own}
+            way = 1 if weight_of(problem).is_field else sign_of(heard.factor)  # of a field that pushes away it is turned
+            signs = {k.symbol: way for k in own if way}
             still = problem.signed(signs)
             laid = laid_out(still, mixture(still).positive)
             return Solution(ThermalSolution(still, still, FORMULAS, laid), signs)
