@@ -23,7 +23,7 @@ from symcavity.sites.branching.unknowns import GRID, straightened, turned
 
 TRIALS = 2000
 OVERFLOW = 300.0  # beyond, exponentials overflow, and an undefined value says nothing
-INSIDE = 1e-6  # relative, by how much a branch has to hold for some field
+INSIDE = 1e-6  # by how much a branch has to hold for some field
 
 
 class IllPosed(UnsupportedLaw):
