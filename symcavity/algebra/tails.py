@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sympy import Add, Expr, Function, Mul, Pow, S, cosh, erf, erfc, exp, pi, polygamma, sinh, sqrt, tanh
+from sympy.core.function import ArgumentIndexError
 
 from symcavity.algebra.phi import by_phi, phi
 
@@ -34,6 +35,35 @@ class hazard(Function):  # noqa: N801 - it is written like the mathematical func
 
     def _mpmathcode(self, printer: Any) -> str:
         return f"({printer._print(self.rewrite(erfc))})"  # noqa: SLF001 - SymPy's printing protocol
+
+
+class overhang(Function):  # noqa: N801 - it is written like the mathematical function it is
+    """A truncated moment over its tail, ``phi(n, x)/phi(0, x)``, which has a number where both vanish in double."""
+
+    nargs = 2
+
+    def fdiff(self, argindex: int = 2) -> Expr:
+        """Return the derivative."""
+        if argindex != 2:
+            raise ArgumentIndexError(self, argindex)
+        n, x = self.args
+        below = n * self.func(n - 1, x) if n > 1 else S.One
+        return below - self.func(n, x) * sqrt(2 / pi) * hazard(-x / sqrt(2))
+
+    def _eval_is_extended_positive(self) -> bool | None:
+        return True if self.args[1].is_extended_real else None
+
+    def _eval_rewrite_as_phi(self, n: Expr, x: Expr, **_kwargs: Any) -> Expr:
+        return phi(n, x) / phi(0, x)
+
+    def _numpycode(self, printer: Any) -> str:
+        name = printer._module_format("symcavity.evaluate.averages.special.np_overhang")  # noqa: SLF001
+        return f"{name}({int(self.args[0])}, {printer._print(self.args[1])})"  # noqa: SLF001
+
+    _scipycode = _numpycode
+
+    def _mpmathcode(self, printer: Any) -> str:
+        return f"({printer._print(self.rewrite(phi))})"  # noqa: SLF001 - SymPy's printing protocol
 
 
 class log_gamma(Function):  # noqa: N801 - it is written like the mathematical function it is
@@ -76,7 +106,7 @@ def with_scaled_tails(expr: Any) -> Any:
         return expr
     for function in (erf, erfc, phi):
         expr = _everywhere(expr, Add, function, _as_tail)
-    return _everywhere(expr, Mul, exp, _scaled)
+    return _everywhere(_everywhere(expr, Mul, exp, _scaled), Mul, phi, _over_tails)
 
 
 def in_tails(expr: Expr) -> Expr:
@@ -135,6 +165,26 @@ def _as_tail(total: Expr) -> Expr:
                 terms.remove(term)
                 terms.append(tail)
     return Add(*terms)
+
+
+def _over_tails(product: Expr) -> Expr:
+    """Write truncated moments over the tail of the same argument as one function."""
+    powers = product.as_powers_dict()
+    tails = {f.args[1]: -int(m) for f, m in powers.items() if _is_tail(f) and m.is_Integer and m < 0}
+    sums = [f for f in product.args if isinstance(f, Add) and any(g.args[1] in tails for g in f.atoms(phi))]
+    if sums:
+        rest = Mul(*(f for f in product.args if f is not sums[0]))
+        return Add(*(_over_tails(term * rest) for term in sums[0].args))
+    for f, m in powers.items():
+        left = tails.get(f.args[1], 0) if isinstance(f, phi) and not _is_tail(f) and m.is_Integer and m > 0 else 0
+        if joined := min(int(m) if left else 0, left):
+            tails[f.args[1]] = left - joined
+            product *= (phi(0, f.args[1]) * overhang(*f.args) / f) ** joined
+    return product
+
+
+def _is_tail(f: Expr) -> bool:
+    return isinstance(f, phi) and f.args[0] == 0
 
 
 def _is_divisor(factor: Expr) -> bool:

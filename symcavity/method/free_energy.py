@@ -91,8 +91,8 @@ def _cold_entropy(system: System, sites: Mapping[Kind, Site]) -> Expr:
 
 
 def meets(system: System, heard: RandomField) -> bool:
-    """Whether sites that hear a field meet those that send it in pairs: these have states of their own."""
-    return not system.weights[heard.sender].is_field
+    """Whether sites that hear a field meet those that send it in pairs: both have states of their own."""
+    return not any(system.weights[kind].is_field for kind in (heard.hearer, heard.sender))
 
 
 def shared_over_n(system: System) -> Expr:

@@ -159,7 +159,8 @@ class Measure:
         fixed, share, _ = emission_parts(heard)
         alone = [f for f in self._fields if kind in (f.hearer, f.sender)] == [heard]
         told = any(f.hearer == heard.sender for f in self._fields)
-        if core == 1 or (strength * core).has(heard.symbol) or families([core], Quenched) or fixed != 0 or not alone or told:
+        plain = core != 1 and not (strength * core).has(heard.symbol) and not families([core], Quenched) and fixed == 0
+        if not plain or not alone or told:
             self._refused(f"The {kind.sites} have states beside the field {heard.as_sum}, and do not meet it in pairs.")
         self._strengths[kind] = strength
         mean = Variable(self._fresh("m"), kind.index).at_site()

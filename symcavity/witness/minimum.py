@@ -24,6 +24,7 @@ from symcavity.witness.site_minima import BruteForce, NotSearched
 from symcavity.witness.solved import held
 
 SHIFT, NEAR = 2e-3, 2e-3  # by which share the order parameters are moved; how well values and slopes have to agree
+RESOLVED = 1e-5  # the least size of minima in which a search, which misses by the inverse of STIFF, has three digits
 DIRECTIONS, TRIES, DIGITS = 1, 60, 3
 BRUTE = "single sites minimized by search"
 
@@ -88,10 +89,12 @@ def _search(theory: Any) -> Searched:
         point = values | {s: values[s] / (10 * (1 + abs(values[s]))) for s in mixed} | numbers
         brute = BruteForce(theory, laws)
         point |= {s: expr.xreplace(point) for s, expr in brute.tied.items()}
-        if in_range(theory.system.ranges, point) and brute.is_convex(point) and _has_laws(theory, point, laws):
+        fits = in_range(theory.system.ranges, point) and brute.is_convex(point) and _has_laws(theory, point, laws)
+        if fits and all(size > RESOLVED for _, size in brute.averages([point]).values()):
             break
     else:
-        raise NotSearched("no point was found at which the problems of all sites are convex")
+        said = "no point was found at which the problems of all sites are convex, and their minima large enough"
+        raise NotSearched(said)
     rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
     points, ways = [point], []
     for _ in range(DIRECTIONS):

@@ -88,7 +88,7 @@ class SiteWeight(ABC):
         top = a.max(axis=1)
         volume = np.log(2 * np.pi * self.strength / self.beta) / 2 if self.weight.is_field else 0.0
         total = top + np.log(np.exp(a - top[:, None]) @ parts) - volume
-        # what is no function of the states is shared out among the sites by the derivation
+        # what is not a function of the states is shared out among the sites by the derivation
         rule = {**self.rule, **dict.fromkeys(self.weight.states, S.One)}
         told = float(self.weight.energy.xreplace(rule)) - float(self.potential(*np.ones(len(x))))
         return np.asarray(total - self.beta * told)

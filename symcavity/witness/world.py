@@ -12,6 +12,7 @@ from itertools import product
 from typing import Any
 
 from sympy import (
+    ITE,
     Abs,
     Add,
     And,
@@ -338,7 +339,7 @@ class World(Responding):
         found = node.func(*(Float(v, mp.dps) if not mp.isint(v) else Integer(int(v)) for v in values))
         found = found.evalf(mp.dps)
         if not found.is_Float and not found.is_Integer:
-            raise Open(f"{node} is no number here")
+            raise Open(f"{node} is not a number here")
         return mp.mpf(found._to_mpmath(mp.prec))  # noqa: SLF001 - SymPy's own door
 
 
@@ -393,6 +394,7 @@ _FIRST: list[tuple[Any, Callable[..., Any]]] = [
     (And, lambda w, e, env: all(w.evaluate(a, env) for a in e.args)),
     (Or, lambda w, e, env: any(w.evaluate(a, env) for a in e.args)),
     (Not, lambda w, e, env: not w.evaluate(e.args[0], env)),
+    (ITE, lambda w, e, env: w.evaluate(e.args[1 if w.evaluate(e.args[0], env) else 2], env)),
     (Relational, World.relation),
 ]
 _RULES: dict[type, Callable[..., Any]] = {}

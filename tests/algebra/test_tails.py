@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
-from sympy import Sum, Symbol, cosh, log, sinh
+from sympy import Sum, Symbol, cosh, factorial, log, sinh
 
 from symcavity import ConvexProblem, Coupling, N, P, Sites, Variable, alpha, average, i, mu
 from symcavity.algebra.compiled import compiled
+from symcavity.algebra.phi import phi
+from symcavity.algebra.phi_values import mp_phi
+from symcavity.algebra.precision import mp
+from symcavity.algebra.tails import with_scaled_tails
 
 x = Symbol("x", real=True)
 
@@ -39,3 +43,18 @@ def test_a_smooth_penalty_beside_a_condition_of_its_own_kind():
     values = {alpha: 2, K / N: "3/4"}
     observables = [average(w[i] ** 2), average(h[a] ** 2)]
     assert problem.cavity().compare(problem.simulate(values, N=60, seeds=5), observables).agrees(4)
+
+
+def test_moments_over_their_tail():
+    """Where both vanish in double, the quotient and its slope have numbers: ``n!/x**n`` to leading order."""
+    x = Symbol("x", real=True)
+    quotient = with_scaled_tails((3 * phi(1, x) - phi(2, x)) / phi(0, x) + phi(1, x) ** 2 / phi(0, x) ** 2)
+    assert not quotient.has(phi)
+    for n in (1, 2, 5):
+        own = with_scaled_tails(phi(n, x) / phi(0, x))
+        call, slope = compiled([x], own), compiled([x], own.diff(x))
+        for place in (2.0, -3.0, -3.999, -4.001, -12.0):
+            told = mp_phi(n, mp.mpf(place)) / mp_phi(0, mp.mpf(place))
+            assert float(call(place)) == pytest.approx(float(told), rel=1e-13)
+        assert float(call(-1e5)) == pytest.approx(float(factorial(n)) * 1e-5**n, rel=1e-8)
+        assert float(slope(-300.0)) == pytest.approx((call(-299.99) - call(-300.01)) / 0.02, rel=1e-4)

@@ -143,6 +143,31 @@ def test_a_network_by_instances(saturating):
     assert measured.stderr < 0.05
 
 
+def test_each_covariance_is_that_of_the_linear_network(saturating):
+    """The slope of C_ij of pairs of units against the linear network of the same couplings is one; by its own noise."""
+    solution = saturating.cavity().solve({g: Rational(7, 10), b: Normal("b", 0, sqrt(Rational(2, 5)))})
+    q = float(solution[average(tanh(s[i]) ** 2)])
+    chi = float(solution[average(response(s[i]) * (1 - tanh(s[i]) ** 2))])
+    n, draws, slopes, shallow = 200, 4000, [], []
+    for seed in range(8):
+        rng = np.random.default_rng([31, seed])
+        coupling = 0.7 * rng.standard_normal((n, n)) / np.sqrt(n)
+        drives = np.sqrt(0.4) * rng.standard_normal((n, draws))
+        sent = np.zeros((n, draws))
+        for _ in range(40):
+            sent = np.tanh(coupling @ sent + drives)
+        measured = sent @ sent.T / draws
+        apart = ~np.eye(n, dtype=bool)
+        for slope, found in ((chi, slopes), (0.8 * chi, shallow)):
+            answer = np.linalg.inv(np.eye(n) - slope * coupling)
+            linear = q * (1 - 0.49 * slope**2) * answer @ answer.T
+            found.append(np.sum((measured * linear)[apart]) / np.sum(linear[apart] ** 2))
+    error = np.std(slopes, ddof=1) / np.sqrt(len(slopes))
+    assert abs(np.mean(slopes) - 1) < 4 * error + 2 / n
+    assert error < 0.01
+    assert abs(np.mean(shallow) - 1) > 0.1  # a slope that is too small
+
+
 def test_three_kinds_and_what_is_given_at_some_of_them():
     """Modes of given strengths, each with its own response: one large linear network with the same modes."""
     net, n = structured_network, 400

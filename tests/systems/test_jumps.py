@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
-from sympy import Abs, Eq, Heaviside, Max, Piecewise, Rational, Sum, Symbol, log
+from sympy import Abs, Eq, Heaviside, Max, Piecewise, Rational, Sum, Symbol, log, sqrt
 
 from symcavity import (
     ConvexProblem,
@@ -192,7 +192,8 @@ def scad(field, total, size, a):
     f = np.abs(field)
     middle = ((a - 1) * f - a * size) / ((a - 1) * total - 1)
     kept = np.where(f <= size * (1 + total), np.maximum(f - size, 0) / total, np.minimum(middle, f / total))
-    return np.sign(field) * np.where(f > a * size * total, f / total, kept), (size, size * (1 + total), a * size * total)
+    bends = size, size * (1 + total), a * size * total
+    return np.sign(field) * np.where(f > bends[2], f / total, kept), bends
 
 
 def test_scad_where_the_site_has_one_minimum():
@@ -277,7 +278,7 @@ def test_a_memory_that_is_recalled():
 
 @pytest.mark.parametrize("objective", [Sum(log(1 + heard**2), (mu, 1, P)), Sum(heard**4 - heard**2, (mu, 1, P))])
 def test_energies_that_are_not_laid_out(objective):
-    with pytest.raises(UnsupportedLaw, match=r"laid out|no square"):
+    with pytest.raises(UnsupportedLaw, match=r"laid out|not a square"):
         Problem(objective + Sum(w[i] ** 2, (i, 1, N))).cavity()
 
 
@@ -332,3 +333,9 @@ def test_labels_whose_sign_is_open_are_refused_at_their_values():
     counted = Problem(Sum(Heaviside(-label[mu] * heard), (mu, 1, P)), [Eq(Sum(w[i] ** 2, (i, 1, N)), N)])
     with pytest.raises(ValuesError, match="positive values"):
         counted.cavity().solve({alpha: 3, label: {1: Rational(1, 2), -1: Rational(1, 2)}})
+
+
+@pytest.mark.parametrize("price", [sqrt(Abs(w[i])), log(1 + Abs(w[i]))])
+def test_energies_that_are_no_squares_are_refused(price):
+    with pytest.raises(UnsupportedLaw, match="no square"):
+        Problem(Sum(residue**2, (mu, 1, P)) / 2 + Sum(price, (i, 1, N))).cavity()

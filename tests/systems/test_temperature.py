@@ -228,3 +228,25 @@ def test_two_bounds_are_a_lower_and_an_upper_one():
         ConvexProblem(square, [h >= margin[mu], h >= 1]).gibbs(1).cavity()
     with pytest.raises(UnsupportedLaw, match="no square between two bounds"):
         ConvexProblem(square + Sum(log(1 + exp(-h)), (mu, 1, P)), [h <= 1, h >= -1]).gibbs(1).cavity()
+
+
+def test_a_bound_far_from_its_state():
+    """At low temperature the weight vanishes in double at far fields, and its mean does not."""
+    theory = ConvexProblem(
+        Sum(Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) ** 2, (mu, 1, P)) / 2 + gamma * Sum(w[i], (i, 1, N)), [w[i] >= 0]
+    ).gibbs(beta).cavity()  # fmt: skip
+    found = theory.solve({alpha: 2, beta: 5, gamma: Rational(1, 10)})
+    z, p = np.polynomial.hermite_e.hermegauss(120)
+    p = p / p.sum()
+    own, weight = z[:, None], p[:, None] * p[None, :]
+    error, width = 0.2, 0.5
+    for _ in range(60):
+        answer = 2 / (1 + width)
+        scale = 1 / np.sqrt(5 * answer)
+        middle = own + (np.sqrt(2 * error) / (1 + width) * z[None, :] - 0.1) / answer
+        edge = middle / scale
+        mills = np.exp(norm.logpdf(edge) - norm.logcdf(edge))
+        error = np.sum(weight * (middle + scale * mills - own) ** 2)
+        width = 5 * np.sum(weight * scale**2 * (1 - edge * mills - mills**2))
+    assert float(found[average((expect(w[i]) - t[i]) ** 2)]) == pytest.approx(error, rel=1e-5)
+    assert float(found[response(w)]) == pytest.approx(width, rel=1e-5)

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import erfc
 from sympy import Max, Rational, Sum, Symbol, sign
 
-from symcavity import ConvexProblem, Coupling, Feature, Global, N, P, Quenched, i, mu
+from symcavity import ConvexProblem, Coupling, Datum, Feature, Global, N, P, Quenched, i, mu
 from symcavity.derivations import soft_margin
 from symcavity.model.equations import Equation
 from symcavity.witness import minimum, site_minima
@@ -42,6 +42,17 @@ def test_labels_that_a_threshold_decides():
     miss = Max(0, 1 - y * (Sum(x[mu, i] * w[i], (i, 1, N)) + b))
     problem = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 2 + Sum(miss**2, (mu, 1, P)))
     assert all(v.ok for v in problem.cavity().derivation["minimum"].verdicts(20))
+
+
+def test_a_point_is_taken_at_which_the_search_has_digits():
+    """Far inside of its constraint a site costs less than what a search misses: other numbers are drawn."""
+    x, w, xi = Coupling("x"), Feature("w"), Datum("xi")
+    C, R, kappa = (Symbol(name, positive=True) for name in ("C", "R", "kappa"))
+    margin = Sum(x[mu, i] * w[i], (i, 1, N)) + kappa
+    objective = Sum(R * w[i] ** 2 / 2, (i, 1, N)) + C * Sum(xi[mu], (mu, 1, P))
+    theory = ConvexProblem(objective, [margin >= 1 - xi[mu], xi[mu] >= 0]).cavity()
+    assert all(v.ok for v in theory.derivation["minimum"].verdicts(20))
+    assert min(size for _, size in theory.memory["minimum by search"].averages.values()) > minimum.RESOLVED
 
 
 @pytest.fixture(scope="module")

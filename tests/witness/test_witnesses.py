@@ -405,3 +405,12 @@ def test_a_law_by_cases_of_its_own_unknown():
     swapped = Equation(claim.lhs, Piecewise((positive, test), (negative, True)))
     broken = problem.cavity().derivation.replaced("feature.solution", claims=(swapped, *step.claims[1:]))
     assert not all(v.ok for v in broken["feature.solution"].verdicts(20))
+
+
+def test_cases_of_a_label_and_of_a_hinge_are_judged():
+    """A censored loss: SymPy joins conditions of cases within cases to ``ITE``."""
+    n, t = Quenched("n", mu), Quenched("t", i)
+    h, heard = (Sum(x[mu, i] * weight[i], (i, 1, N)) for weight in (w, t))
+    loss = Piecewise(((heard - h) ** 2 / 2, Eq(n[mu], 1)), (Max(0, 2 - h) ** 2 / 2, True))
+    derivation = ConvexProblem(Sum(loss, (mu, 1, P)) + squares).cavity().derivation
+    assert not failed(derivation.verify(15))

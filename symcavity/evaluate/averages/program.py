@@ -45,7 +45,7 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.overflow import largest, log_sum, logistic, without_overflow
 from symcavity.algebra.phi import phi
-from symcavity.algebra.tails import with_scaled_tails
+from symcavity.algebra.tails import overhang, with_scaled_tails
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.averages.groups import Group, Scope
 from symcavity.evaluate.averages.nodes import NODES, Needs, own_quantities, together
@@ -247,6 +247,8 @@ class Program:
             if not expr.args[0].is_Integer:
                 raise UnsupportedLaw(f"{expr} has no number: its order is open.", "phi of a given integer")
             return f"phi({int(expr.args[0])}, {of(expr.args[1])})"
+        if isinstance(expr, overhang):
+            return f"overhang({int(expr.args[0])}, {of(expr.args[1])})"
         if isinstance(expr, exp | sinh | cosh | largest | logistic | log_sum):
             return f"{expr.func.__name__}({', '.join(map(of, expr.args))})"
         if isinstance(expr, DiracDelta):

@@ -15,6 +15,7 @@ _SQRT_2PI = 2.5066282746310005
 _CHUNK = 1 << 15
 _FAR = 60.0  # exp(-60**2/2) is 0 in double precision
 _SERIES = 8  # up to this order the continued fraction is tabulated
+_BOTH = 4.0  # so far to the left both moments of a quotient are taken over the density
 _FEW = 16  # points
 _PLAIN = 1.0  # up to where the normal distribution function needs no care
 _LOST = 4.6  # the logarithm of the rounding error that the upward recurrence may magnify
@@ -61,6 +62,20 @@ def np_phi(n: Any, x: Any) -> Any:
             _fill(order, flat[start : start + _CHUNK], out[start : start + _CHUNK])
     result = out.reshape(values.shape)
     return result if result.ndim else result[()]
+
+
+def np_overhang(n: int, x: Any) -> Any:
+    """Return phi(n, x)/phi(0, x) in double precision, elementwise: to the left of where both have a number too."""
+    from scipy.special import erfcx
+
+    flat = np.atleast_1d(np.asarray(x, dtype=float))
+    edge, far = _edge(n), flat < -_BOTH
+    out = np_phi(n, flat) / np_phi(0, np.maximum(flat, -_BOTH))
+    if far.any():
+        size = -flat[far]
+        own = (_beyond if n <= _SERIES else _continued)(n, size, edge)
+        out[far] = own / ((0.5 * _SQRT_2PI) * erfcx(size / np.sqrt(2.0)))
+    return out.reshape(np.shape(x)) if np.ndim(x) else out[0]
 
 
 LAMBDIFY_MODULES: dict[str, dict[str, Any]] = {"numpy": {"phi": np_phi}, "mpmath": {"phi": mp_phi}}

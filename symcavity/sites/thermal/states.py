@@ -172,7 +172,7 @@ class Mixture(ThermalAverages):
         constant, share, square, more = split(sent, x)
         if len(free) > 1 or rest != 0 or square != 0 or more != 0:
             raise UnsupportedLaw(
-                f"The energy {w.energy} of {' and '.join(map(str, free))} is no square at given discrete states.",
+                f"The energy {w.energy} of {' and '.join(map(str, free))} is not a square at given discrete states.",
                 SUPPORTED,
                 "ConvexProblem, of convex energies",
             )
@@ -180,11 +180,12 @@ class Mixture(ThermalAverages):
         pull = (eta + F * constant) * share - slope
         total = -w.beta * (fixed - eta * constant - F * constant**2 / 2) + w.beta * pull**2 / (2 * whole)
         total += log(2 * pi / (w.beta * whole)) / 2
-        return Part(values, total, x, pull / whole, 1 / (w.beta * whole), self._factor(S.Zero, values), self._box(values))
+        factor = self._factor(S.Zero, values)
+        return Part(values, total, x, pull / whole, 1 / (w.beta * whole), factor, self._box(values))
 
     def _box(self, values: Mapping[Any, Expr]) -> tuple[Expr, ...]:
         """The two ends between which a state is held; nothing where it has fewer bounds."""
-        if len(self.weight.bounds) < 2:  # noqa: PLR2004 - a lower and an upper one
+        if len(self.weight.bounds) < 2:
             return ()
         ends: dict[int | None, Expr] = {}
         for b in (b.xreplace(dict(values)) for b in self.weight.bounds):
@@ -192,7 +193,7 @@ class Mixture(ThermalAverages):
             slope = b.diff(free[0]) if len(free) == 1 else S.Zero
             if slope != 0 and not slope.has(*self.weight.states):
                 ends[sign_of(slope)] = cancel(free[0] - b / slope)
-        if len(self.weight.bounds) > 2 or not {1, -1} <= set(ends):  # noqa: PLR2004
+        if len(self.weight.bounds) > 2 or not {1, -1} <= set(ends):
             raise UnsupportedLaw(
                 f"{self.weight.state} has {len(self.weight.bounds)} bounds at a temperature, and they are no lower and "
                 "no upper one.",
