@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from timing import Bench, run
 
 from symcavity import alpha, average, i
-from symcavity.algebra.phi import mp_phi
+from symcavity.algebra.phi_values import mp_phi
 from symcavity.derivations import anisotropic, gardner, soft_margin
 from symcavity.evaluate.averages.special import np_phi
 

@@ -14,7 +14,7 @@ from sympy.core.cache import clear_cache
 from timing import Bench, run, seconds
 
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
-from symcavity.algebra.phi import mp_phi
+from symcavity.algebra.phi_values import mp_phi
 from symcavity.algebra.signs import _sign_of
 from symcavity.evaluate.averages.special import np_phi
 

@@ -12,7 +12,7 @@ from symcavity.algebra.memory import Memory
 from symcavity.derivations import soft_margin
 from symcavity.evaluate.binding import task_of
 from symcavity.finite.compiled import compile_system
-from symcavity.finite.run import as_system
+from symcavity.finite.setup import as_system
 from symcavity.model.averages import average
 from symcavity.model.kinds import alpha, i
 from symcavity.model.problem import Problem

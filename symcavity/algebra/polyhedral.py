@@ -41,7 +41,8 @@ from symcavity.algebra.factors import factor
 from symcavity.algebra.gaussian import gaussian_average
 from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.node import raised, replaced_by
-from symcavity.algebra.phi import gaussian_moment, phis_in
+from symcavity.algebra.phi import gaussian_moment
+from symcavity.algebra.phi_values import phis_in
 from symcavity.algebra.piecewise import NotPiecewisePolynomial
 from symcavity.algebra.precision import GENERATED, mp
 from symcavity.algebra.quadrature import gaussian_in

@@ -21,7 +21,8 @@ from symcavity.commands.sweeping import run_sweep
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.finite.compare import Comparison, compare
 from symcavity.finite.plots import need_matplotlib, plot_distribution
-from symcavity.finite.run import Simulation, simulate
+from symcavity.finite.run import simulate
+from symcavity.finite.simulation import Simulation
 from symcavity.loading import is_file
 from symcavity.model.kinds import N
 from symcavity.model.quantities import SiteQuantity, Variable

@@ -16,7 +16,8 @@ from symcavity.face import BipartiteSystem
 from symcavity.finite.compare import default_observables
 from symcavity.finite.given_values import law_symbols
 from symcavity.finite.labels import label, label_tex
-from symcavity.finite.sweep import Sweep, sweep_simulation, sweep_theory
+from symcavity.finite.sweep import sweep_simulation, sweep_theory
+from symcavity.finite.swept import Sweep
 from symcavity.model.bound_sets import vector_sizes
 from symcavity.model.kinds import DATUM, N, P, SiteCount, alpha
 from symcavity.model.typed import read_observable

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from symcavity.finite.flow import FlowSimulation
     from symcavity.finite.moving import MovingSimulation
     from symcavity.finite.passing import MessagePassing
-    from symcavity.finite.run import Simulation, Simulations
-    from symcavity.finite.sweep import Sweep
+    from symcavity.finite.simulation import Simulation, Simulations
+    from symcavity.finite.swept import Sweep
     from symcavity.finite.thermal import ThermalSimulation, ThermalSimulations
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from symcavity.evaluate.solutions.solution import Solution
     from symcavity.evaluate.state_evolution import StateEvolution
     from symcavity.finite.compare import Comparison
-    from symcavity.finite.sweep import Sweep
+    from symcavity.finite.swept import Sweep
 
 
 class Theory(StudiedTheory):

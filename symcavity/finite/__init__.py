@@ -6,13 +6,13 @@ from typing import Any
 _NAMES = {
     "CavityExperiment": "experiment",
     "Comparison": "compare",
-    "Simulation": "run",
-    "Simulations": "run",
-    "Sweep": "sweep",
+    "Simulation": "simulation",
+    "Simulations": "simulation",
+    "Sweep": "swept",
     "plot_comparison": "plots",
     "plot_distribution": "plots",
     "plot_scatter": "plots",
-    "plot_sweep": "plots",
+    "plot_sweep": "sweep_plots",
 }
 __all__ = list(_NAMES)  # names that are loaded where they are first asked for
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from symcavity.errors import SymcavityError, ValuesError
+from symcavity.evaluate.progress import Report, counted
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 _LOADED: dict[bytes, Any] = {}
@@ -291,6 +292,42 @@ def each(
         for future in flying:
             future.cancel()
         crew.close()
+
+
+def run_all(
+    executor: Any,
+    function: Callable[..., Any],
+    shared: Any,
+    tasks: list[Any],
+    keep: Callable[[Any, Any], None],
+    *,
+    name: str = "instances",
+    progress: bool | Report | None = None,
+    note: str = "",
+    chunk: int = 0,
+    lost: Callable[[Any, str], Any] | None = None,
+) -> None:
+    """Run tasks on a number of processes or an executor, with a bar, and give each result to ``keep(task, result)``.
+
+    Parameters
+    ----------
+    executor : int, Executor or None
+        As in :func:`resolved`.
+    function, shared, tasks, chunk, lost
+        As in :func:`each`.
+    keep : callable
+        Takes each task with its result, as they finish.
+    name : str
+        What the tasks are, in the plural.
+    progress : bool, callable or None
+        As in :class:`symcavity.evaluate.progress.Counter`.
+    note : str
+        Where finished work is kept, for whoever interrupts it.
+    """
+    with counted(len(tasks), name, progress, note) as count, resolved(executor) as pool:
+        for task, result in each(pool, function, shared, tasks, chunk=chunk, lost=lost):
+            keep(task, result)
+            count.advance()
 
 
 def _broken(error: BaseException, done: int, count: int) -> BrokenExecutor:

@@ -22,7 +22,7 @@ from symcavity.finite.instance import Instance, State
 from symcavity.finite.linearised import LinearSystem
 from symcavity.finite.minimum import solve_instance
 from symcavity.finite.newton import linearise, slopes
-from symcavity.finite.run import Setup
+from symcavity.finite.setup import Setup
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched

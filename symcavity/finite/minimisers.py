@@ -18,8 +18,9 @@ from sympy.core.relational import Relational
 from symcavity.algebra.compiled import compiled
 from symcavity.finite.compiled import slope_almost_everywhere
 from symcavity.finite.draw import stream
+from symcavity.finite.factor import rounding
 from symcavity.finite.instance import Instance, State, largest
-from symcavity.finite.linearised import Moved, rounding
+from symcavity.finite.linearised import Moved
 from symcavity.finite.newton import gaps, linearise, room_towards, scale_of, shifted, slopes
 from symcavity.finite.units import Units
 from symcavity.model.kinds import Kind

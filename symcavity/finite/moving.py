@@ -11,11 +11,10 @@ import numpy as np
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.evaluate.moving.run import Observables, combined
 from symcavity.evaluate.moving.values import read_steps
-from symcavity.evaluate.progress import counted
 from symcavity.finite.activity import dimension_over_time
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.estimates import Estimate
-from symcavity.finite.executors import each, resolved
+from symcavity.finite.executors import run_all
 from symcavity.finite.given_values import read_values
 from symcavity.finite.labels import label
 from symcavity.finite.tables import aligned
@@ -255,12 +254,9 @@ def simulate_moving(
     setup = MovingSetup(system, read_values(system, values), couplings, read_steps(until))
     coupling_law(couplings)
     wanted = seed_list(seeds)
-    found: dict[int, Trajectory] = {}
-    with counted(len(wanted), "instances", progress) as count, resolved(executor) as pool:
-        for (_, seed), one in each(pool, _run_one, setup, [(int(N), seed) for seed in wanted]):
-            count.advance()
-            found[seed] = one
-    return MovingSimulation(setup, int(N), [found[seed] for seed in wanted])
+    found: dict[tuple[int, int], Trajectory] = {}
+    run_all(executor, _run_one, setup, [(int(N), s) for s in wanted], found.__setitem__, progress=progress)
+    return MovingSimulation(setup, int(N), [found[int(N), seed] for seed in wanted])
 
 
 def _run_one(setup: MovingSetup, task: tuple[int, int]) -> Trajectory:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from typing import Any
@@ -13,129 +12,32 @@ from sympy import Expr, Symbol
 
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.binding import solve_theory
+from symcavity.evaluate.progress import Report
 from symcavity.evaluate.state_evolution import StateEvolution, check_steps, state_evolution
+from symcavity.finite.batch import Batch, Instances, listed
 from symcavity.finite.compare import Comparison, Row, default_observables, point_at, theory_at
-from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.estimates import Estimate
-from symcavity.finite.executors import each, resolved
 from symcavity.finite.instance import Instance, Residuals
 from symcavity.finite.labels import label, labelled
 from symcavity.finite.left_out import LeftOut, debiased
-from symcavity.finite.messages import Snapshot, started
 from symcavity.finite.minimum import ACCEPTED, Solved
 from symcavity.finite.observables import Reader
+from symcavity.finite.passed import Local, Passed, Work, pass_one
 from symcavity.finite.plots import plot_passing, plot_steps
-from symcavity.finite.run import Setup, Simulation, as_system, check_sizes, listed, prepare
 from symcavity.finite.sample import Sample, arrays_of
+from symcavity.finite.setup import as_system, prepare
+from symcavity.finite.simulation import Simulation
 from symcavity.finite.tables import aligned, with_error
 from symcavity.method.messages import conditions_met
 from symcavity.method.theory import Theory
-from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.system import System
 from symcavity.model.typed import observable_of
 from symcavity.writing.displays import Formula, html
 
-_SETTLED, _SLOW, _SHOWN = 1e-14, 1e-9, (0, 1, 2, 3, 5, 10, 20, 40, 80, 160)
+_SHOWN = (0, 1, 2, 3, 5, 10, 20, 40, 80, 160)  # steps in a table
 
 
-@dataclass
-class Passed:
-    """The messages of one instance.
-
-    Attributes
-    ----------
-    seed : int
-        The instance is a function of it.
-    counts : dict
-        The number of sites of each kind.
-    steps : list of Snapshot
-        What there was after each step.
-    cavity, self_coupling : dict
-        By kind, the last cavity fields (sites, fields) and self-couplings (sites, fields, emissions).
-    residuals : Residuals or None
-        How well the last state solves the equations of the instance.
-    failure : str
-        Why there are fewer steps than were asked for.
-    idle : tuple of bool
-        Which of the conditions on all sites hold without their multiplier.
-    """
-
-    seed: int
-    counts: dict[Kind, int]
-    steps: list[Snapshot] = field(default_factory=list)
-    cavity: dict[Kind, np.ndarray] = field(default_factory=dict)
-    self_coupling: dict[Kind, np.ndarray] = field(default_factory=dict)
-    residuals: Residuals | None = None
-    failure: str = ""
-    idle: tuple[bool, ...] = ()
-
-    @property
-    def changes(self) -> list[float]:
-        """How much each step has moved what is sent, relative to its size."""
-        return [step.change for step in self.steps]
-
-    @property
-    def diverged(self) -> bool:
-        """Whether messages ran away, or move no less than half as many steps ago."""
-        moves = self.changes
-        return bool(self.failure) or (len(moves) > 3 and moves[-1] > _SLOW and moves[len(moves) // 2] <= moves[-1])
-
-    @property
-    def rate(self) -> float:
-        """By how much a step shrinks the moves, over the second half of those above rounding; nan for too few."""
-        moves = np.array(self.changes)
-        moves = moves[: int(np.argmax(moves < _SLOW)) or None] if np.any(moves < _SLOW) else moves
-        half = len(moves) // 2
-        return float((moves[-1] / moves[half]) ** (1 / (len(moves) - 1 - half))) if len(moves) > 3 else float("nan")
-
-
-class _Local:
-    """The responses of single sites, as messages know them."""
-
-    by_parts = None
-
-    def __init__(self, found: Mapping[Kind, np.ndarray]) -> None:
-        self._found = found
-
-    def local(self, kind: Kind, variable: int, which: int = 0) -> np.ndarray:
-        """The response of each site's variable to one of its sources."""
-        return self._found[kind][:, variable, which]
-
-
-@dataclass(frozen=True)
-class Work:
-    """What all instances share.
-
-    Attributes
-    ----------
-    setup : Setup
-    steps : int
-    damping : float
-    """
-
-    setup: Setup
-    steps: int
-    damping: float = 0.0
-
-
-def pass_one(work: Work, task: tuple[int, int]) -> Passed:
-    """Pass the messages of one instance: the piece of work of every executor."""
-    instance, share = work.setup.instance(*task), 1.0 - work.damping
-    out = Passed(task[1], instance.size)
-    try:
-        messages, first = started(work.setup.system, instance, lambda messages: messages.snapshot(share))
-        out.steps += first
-        while len(out.steps) <= work.steps and out.steps[-1].change >= _SETTLED:
-            out.steps.append(messages.snapshot(share))
-    except NotConverged as error:
-        out.failure = error.found
-        return out
-    out.cavity, out.self_coupling = messages.cavity, messages.self_coupling
-    out.residuals, out.idle = instance.residuals(messages.state), tuple(map(bool, instance.idle))
-    return out
-
-
-class MessagePassing:
+class MessagePassing(Instances):
     """The messages of instances of one declaration.
 
     ``run[average(w[i]**2)]`` is a list of estimates: entry k is the observable after k steps, entry 0 that of sites
@@ -157,15 +59,9 @@ class MessagePassing:
     """
 
     def __init__(self, work: Work, runs: list[Passed]) -> None:
-        self.setup, self.system, self.steps = work.setup, work.setup.declared, work.steps
-        self.damping = work.damping
-        self.runs, self.counts = tuple(runs), runs[0].counts
+        super().__init__(work.setup, runs[0].counts)
+        self.steps, self.damping, self.runs = work.steps, work.damping, tuple(runs)
         self._known: dict[Expr, list[Estimate]] = {}
-
-    @property
-    def N(self) -> int:
-        """The number of features."""
-        return self.counts[FEATURE]
 
     @property
     def changes(self) -> list[list[float]]:
@@ -206,8 +102,7 @@ class MessagePassing:
                 raise self._unsettled()
             rows, seeds = [self._read(run, key) for run in whole], tuple(run.seed for run in whole)
             table = np.array([row + row[-1:] * (self.steps + 1 - len(row)) for row in rows])
-            sites = min(self.counts.values())
-            self._known[key] = [Estimate(column, seeds, label(key), sites=sites) for column in table.T]
+            self._known[key] = [Estimate(column, seeds, label(key), sites=self._fewest) for column in table.T]
         return self._known[key]
 
     def _read(self, run: Passed, key: Expr) -> list[float]:
@@ -216,7 +111,7 @@ class MessagePassing:
         out = []
         for step in run.steps:
             reader = Reader(self.setup.written, instance, Solved(step.state, None, "message passing"))
-            reader.responses = _Local(step.responses)
+            reader.responses = Local(step.responses)
             out.append(reader(key))
         instance.__dict__.pop("couplings", None)  # they are drawn again where a field is asked for
         return out
@@ -382,9 +277,8 @@ class MessagePassing:
 
     def _told_at(self) -> tuple[list[str], list[Any], list[list[str]], list[str]]:
         """What is said before the table of steps, its observables, its rows, and what is said after it."""
-        sizes = ", ".join(f"{kind.size} = {n}" for kind, n in self.counts.items())
         damped = f", damping {self.damping:g}" if self.damping else ""
-        before = [f"Message passing on {len(self.runs)} instances with {sizes}{damped}"]
+        before = [f"Message passing on {len(self.runs)} instances with {self._sizes_in_words}{damped}"]
         if self.diverged:
             before.append(f"diverged: {len(self.diverged)} ({listed(self.diverged)})")
         shown = default_observables(self.system)[:5] if any(not run.failure for run in self.runs) else []
@@ -422,6 +316,7 @@ def message_passing(
     damping: float = 0.0,
     couplings: str | Callable[..., Any] = "gaussian",
     executor: Any = None,
+    progress: bool | Report | None = None,
 ) -> MessagePassing:
     """Pass messages on finite instances of a declaration.
 
@@ -443,6 +338,8 @@ def message_passing(
         As for a simulation.
     executor : int, Executor or None
         A number of processes, or any executor of :mod:`concurrent.futures`.
+    progress : bool, callable or None
+        As for a simulation.
 
     Raises
     ------
@@ -456,18 +353,14 @@ def message_passing(
     check_steps(steps)
     setup = prepare(system, values, couplings)
     conditions_met(setup.system)
-    sizes, wanted = check_sizes(N, setup.values), seed_list(seeds)
-    coupling_law(couplings)
-    if len(sizes) != 1:
-        raise ValuesError(f"N = {sizes}.", "one number of features")
+    batch = Batch.of(setup, N, seeds)
+    if len(batch.sizes) != 1:
+        raise ValuesError(f"N = {batch.sizes}.", "one number of features")
     if not 0 <= damping < 1:
         raise ValuesError(f"damping = {damping}.", "a share from zero, which is none, up to below one")
     work = Work(setup, steps, float(damping))
-    found: dict[int, Passed] = {}
-    with resolved(executor) as pool:
-        for (_, seed), passed in each(pool, pass_one, work, [(sizes[0], seed) for seed in wanted]):
-            found[seed] = passed
-    out = MessagePassing(work, [found[seed] for seed in wanted])
+    (runs,) = batch.run(pass_one, work, executor, progress).values()
+    out = MessagePassing(work, runs)
     if 2 * len(out.diverged) > len(out.runs):
         raise out._unsettled()  # noqa: SLF001 - its own error
     return out

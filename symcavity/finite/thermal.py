@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sympy import Dummy, Expr, Float, S, Sum
 
 from symcavity.errors import UnsupportedLaw, ValuesError
-from symcavity.finite.draw import coupling_law, seed_list
+from symcavity.evaluate.progress import Report
+from symcavity.finite.batch import AtSizes, Batch, Instances
 from symcavity.finite.ensembles import SWEEPS, Ensemble, ensemble
 from symcavity.finite.estimates import Estimate, Extrapolation
-from symcavity.finite.executors import each, resolved
 from symcavity.finite.labels import label
-from symcavity.finite.run import Setup, check_sizes, prepare
+from symcavity.finite.setup import Setup, prepare
 from symcavity.finite.warm import WarmInstance
 from symcavity.model.averages import Average, Expect, Fresh, SiteResponse
-from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteCount, kind_of_range
+from symcavity.model.kinds import Kind, SiteCount, kind_of_range
 from symcavity.model.quantities import site_quantities
 from symcavity.model.system import System
 from symcavity.model.typed import observable_of
@@ -113,8 +113,7 @@ def _outermost(node: Any, expr: Any) -> bool:
     return not any(node != other and other.has(node) for other in expr.atoms(Average, Sum))
 
 
-@dataclass
-class ThermalSimulation:
+class ThermalSimulation(Instances):
     """Instances of a Gibbs measure at one size: ``sim[average(expect(s[i])**2)]``.
 
     Attributes
@@ -124,35 +123,12 @@ class ThermalSimulation:
         One for each seed.
     """
 
-    setup: Setup
-    instances: tuple[Warm, ...]
-    infeasible: int = 0
-    failed: dict[int, str] = field(default_factory=dict)
+    infeasible = 0  # each has a measure
+    failed: Mapping[int, str] = {}
 
-    @property
-    def system(self) -> System:
-        """The Gibbs measure, as it was declared."""
-        return self.setup.declared
-
-    @property
-    def counts(self) -> dict[Kind, int]:
-        """The number of sites of each kind."""
-        return dict(self.instances[0].w.instance.size)
-
-    @property
-    def N(self) -> int:
-        """The number of features."""
-        return self.counts[FEATURE]
-
-    @property
-    def P(self) -> int:
-        """The number of data."""
-        return self.counts[DATUM]
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The numbers of features."""
-        return (self.N,)
+    def __init__(self, setup: Setup, instances: Sequence[Warm]) -> None:
+        super().__init__(setup, dict(instances[0].w.instance.size))
+        self.instances = tuple(instances)
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -181,12 +157,12 @@ class ThermalSimulation:
         if "sampling" in self.method:
             raise UnsupportedLaw("Samples do not tell the sum of all weights.", "smaller sizes, method='enumeration'")
         rows = [-one.measure.logarithm / (one.w.beta * self.N) for one in self.instances]
-        return Estimate(np.array(rows), self.seeds, "free energy", sites=min(self.counts.values()))
+        return Estimate(np.array(rows), self.seeds, "free energy", sites=self._fewest)
 
     def __getitem__(self, observable: Any) -> Estimate:
         key = self.system.own(observable_of(observable, self.system))
         rows = np.array([one.value(key) for one in self.instances])
-        return Estimate(rows, self.seeds, label(key), sites=min(self.counts.values()))
+        return Estimate(rows, self.seeds, label(key), sites=self._fewest)
 
     def __iter__(self) -> Iterator[Warm]:
         return iter(self.instances)
@@ -195,15 +171,13 @@ class ThermalSimulation:
         return len(self.instances)
 
     def __str__(self) -> str:
-        sizes = ", ".join(f"{kind.size} = {n}" for kind, n in self.counts.items())
         bound = ": energies are upper bounds of the minimum" if "annealing" in self.method else ""
-        return f"{len(self)} instances with {sizes}, by {self.method}{bound}"
+        return f"{len(self)} instances with {self._sizes_in_words}, by {self.method}{bound}"
 
     __repr__ = __str__
 
 
-@dataclass
-class ThermalSimulations:
+class ThermalSimulations(AtSizes[ThermalSimulation]):
     """Instances of a Gibbs measure at several sizes; an observable is extrapolated in 1/N.
 
     Attributes
@@ -212,50 +186,13 @@ class ThermalSimulations:
         The simulation at each number of features.
     """
 
-    by_size: dict[int, ThermalSimulation]
-
-    @property
-    def largest(self) -> ThermalSimulation:
-        """The simulation at the largest size."""
-        return self.by_size[max(self.by_size)]
-
-    @property
-    def system(self) -> System:
-        """The Gibbs measure, as it was declared."""
-        return self.largest.system
-
-    @property
-    def setup(self) -> Setup:
-        """What all instances share."""
-        return self.largest.setup
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The numbers of features."""
-        return tuple(self.by_size)
-
-    @property
-    def infeasible(self) -> int:
-        """None is."""
-        return 0
-
-    @property
-    def failed(self) -> dict[int, str]:
-        """None did."""
-        return {}
+    infeasible = 0
+    failed: Mapping[int, str] = {}
 
     @property
     def free_energy(self) -> Extrapolation:
         """Minus the logarithm of the sum of all weights, over beta and N, extrapolated."""
-        return Extrapolation({n: sim.free_energy for n, sim in self.by_size.items()})
-
-    def __getitem__(self, observable: Any) -> Extrapolation:
-        return Extrapolation({n: sim[observable] for n, sim in self.by_size.items()})
-
-    def __str__(self) -> str:
-        return "\n".join(map(str, self.by_size.values()))
-
-    __repr__ = __str__
+        return self._extrapolated(lambda sim: sim.free_energy)
 
 
 @dataclass(frozen=True)
@@ -282,13 +219,14 @@ def simulate_thermal(
     executor: Any = None,
     method: str = "",
     sweeps: int = SWEEPS,
+    progress: bool | Report | None = None,
 ) -> ThermalSimulation | ThermalSimulations:
     """Draw instances of a Gibbs measure: exact where all configurations can be summed, else by samples.
 
     Parameters
     ----------
     system : System
-    values, N, seeds, couplings, executor
+    values, N, seeds, couplings, executor, progress
         As in :func:`symcavity.finite.run.simulate`.
     method : str
         ``'enumeration'``, ``'integration'`` or ``'sampling'``; the first that serves by default.
@@ -302,14 +240,9 @@ def simulate_thermal(
     UnsupportedLaw
         For couplings that samples cannot be drawn of.
     """
-    setup = prepare(system, values, couplings)
-    coupling_law(couplings)
+    batch = Batch.of(prepare(system, values, couplings), N, seeds)
     if isinstance(sweeps, bool) or not isinstance(sweeps, int) or sweeps < 2:
         raise ValuesError(f"The number of sweeps is {sweeps!r:.60}.", "a whole number of two or more")
-    sizes, wanted = check_sizes(N, setup.values), seed_list(seeds)
-    work, found = _Work(setup, method, sweeps), dict[tuple[int, int], Warm]()
-    with resolved(executor) as pool:
-        for task, one in each(pool, _one, work, [(n, seed) for n in sizes for seed in wanted]):
-            found[task] = one
-    by_size = {n: ThermalSimulation(setup, tuple(found[n, s] for s in wanted)) for n in sizes}
-    return by_size[sizes[0]] if len(sizes) == 1 else ThermalSimulations(by_size)
+    found = batch.run(_one, _Work(batch.setup, method, sweeps), executor, progress)
+    by_size = {n: ThermalSimulation(batch.setup, instances) for n, instances in found.items()}
+    return next(iter(by_size.values())) if len(by_size) == 1 else ThermalSimulations(by_size)

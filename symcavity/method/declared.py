@@ -15,8 +15,9 @@ from symcavity.method.sources import carrier_state, source_of
 from symcavity.model.couplings import correlation_of
 from symcavity.model.equations import Equation
 from symcavity.model.extrema import Extremum
+from symcavity.model.families import families
 from symcavity.model.laws import Law
-from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, families
+from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity
 from symcavity.model.support import Anchor, Support
 from symcavity.model.system import System
 from symcavity.record.derivation import Step

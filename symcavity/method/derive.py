@@ -31,7 +31,7 @@ from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import MANY, OrderParameter
-from symcavity.sites.branching.layout import IllPosed
+from symcavity.sites.branching.arranging import IllPosed
 from symcavity.sites.protocol import SiteProblem, Solution, Strategy
 from symcavity.sites.site import Site
 from symcavity.sites.strategies import solved_by

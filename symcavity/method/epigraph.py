@@ -18,7 +18,7 @@ from symcavity.model.quantities import Global, Variable, site_quantities
 from symcavity.model.ranges import margins
 from symcavity.model.reading import Constraint
 from symcavity.model.support import Support
-from symcavity.sites.branching.branches import decided
+from symcavity.sites.branching.kinks import decided
 
 
 def _varying(side: Kind, expr: Expr, problem: Problem, *, present: bool = False) -> list[Expr]:

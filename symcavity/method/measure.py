@@ -16,6 +16,7 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.method.kkt import multiplier
 from symcavity.model.averages import Expect, Force
 from symcavity.model.equations import Equation
+from symcavity.model.families import families
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Collective, Weight
@@ -27,7 +28,6 @@ from symcavity.model.quantities import (
     Quenched,
     SiteQuantity,
     Variable,
-    families,
     site_quantities,
 )
 from symcavity.model.reading import SumCondition

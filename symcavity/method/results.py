@@ -19,8 +19,9 @@ from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
+from symcavity.model.families import families
 from symcavity.model.kinds import alpha
-from symcavity.model.quantities import Quenched, SiteQuantity, families, site_quantities
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import DisorderAverage

@@ -39,7 +39,7 @@ from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import DisorderAverage
-from symcavity.sites.branching.layout import IllPosed
+from symcavity.sites.branching.arranging import IllPosed
 from symcavity.sites.linear import Linear
 from symcavity.sites.site import Site
 

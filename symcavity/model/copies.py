@@ -10,8 +10,9 @@ from sympy import Add, Basic, Expr, S, Symbol
 from symcavity.errors import DeclarationError
 from symcavity.model.couplings import Coupling
 from symcavity.model.exact import exact
+from symcavity.model.families import families
 from symcavity.model.problem import Problem
-from symcavity.model.quantities import Global, Quenched, SiteQuantity, Variable, families
+from symcavity.model.quantities import Global, Quenched, SiteQuantity, Variable
 
 FEWEST = 2
 

@@ -9,10 +9,11 @@ from sympy import Add, Expr, Mul, S, Symbol, Tuple, expand_mul, sqrt
 
 from symcavity.algebra.indexed import fresh_index
 from symcavity.errors import DeclarationError
+from symcavity.model.attributes import kind_of
 from symcavity.model.exact import exact
 from symcavity.model.kinds import Kind, N, i, in_units_of_n, mu
 from symcavity.model.names import component_range, family_name
-from symcavity.model.quantities import Family, Quenched, kind_of, site_quantities
+from symcavity.model.quantities import Family, Quenched, site_quantities
 
 
 def _separated(expr: Expr, where: str) -> Expr:

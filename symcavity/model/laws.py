@@ -10,6 +10,7 @@ from sympy import Expr, S, Symbol, oo
 
 from symcavity.errors import DeclarationError
 from symcavity.model.equations import Equation
+from symcavity.model.families import families
 from symcavity.model.fields import FieldBook, RandomField, field_mark
 from symcavity.model.kinds import Kind
 from symcavity.model.names import fresh_name
@@ -19,7 +20,6 @@ from symcavity.model.quantities import (
     Quenched,
     SiteQuantity,
     Variable,
-    families,
     site_quantities,
 )
 from symcavity.model.support import VectorField, free_components, stays_whole

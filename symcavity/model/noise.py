@@ -7,9 +7,10 @@ from typing import Any
 from sympy import Expr, Tuple
 
 from symcavity.errors import DeclarationError
+from symcavity.model.attributes import kind_of, moving_over
 from symcavity.model.exact import exact
 from symcavity.model.names import family_name
-from symcavity.model.quantities import Family, Quenched, SiteQuantity, kind_of, moving_over, site_quantities
+from symcavity.model.quantities import Family, Quenched, SiteQuantity, site_quantities
 from symcavity.model.times import Time
 
 

@@ -14,12 +14,13 @@ from symcavity.errors import DeclarationError
 from symcavity.model.content import ByContent, without
 from symcavity.model.equations import as_list, read_fixed, read_named
 from symcavity.model.exact import exact
+from symcavity.model.families import families
 from symcavity.model.fields import FieldBook, extract_fields, free_kind
 from symcavity.model.joined import join_fields
 from symcavity.model.kinds import DATUM, FEATURE, Kind, sorted_kinds
 from symcavity.model.names import read_text
 from symcavity.model.problem_checks import check_problem, is_proved_convex
-from symcavity.model.quantities import Field, Global, Quenched, Variable, families, site_quantities
+from symcavity.model.quantities import Field, Global, Quenched, Variable, site_quantities
 from symcavity.model.ranges import declared_ranges
 from symcavity.model.reading import Constraint, SumCondition, read_constraint, summed
 from symcavity.model.refusals import refuse_thermal

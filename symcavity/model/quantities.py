@@ -1,115 +1,22 @@
-"""The words of a declaration: families of site quantities, couplings, quenched parameters.
-
-A *family* (``w = Feature("w")``) is indexed to give a *site quantity* (``w[i]``), an ordinary SymPy
-expression.  What a family is (its side, its statistics) travels inside the expression, so that an
-expression alone is a complete statement.
-"""
+"""The words of a declaration: variables, fields, quenched parameters, what all sites share, and complements."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from typing import Any, ClassVar, NoReturn, Self
+from collections.abc import Mapping
+from typing import Any
 
-from sympy import Basic, Expr, S, Sum, Symbol, Tuple
+from sympy import Basic, Expr, Sum, Symbol, Tuple
 
 from symcavity.algebra.door import as_sympy
-from symcavity.algebra.indexed import fresh_index
-from symcavity.algebra.signs import FewValued
-from symcavity.algebra.text import plain, text
+from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError
-from symcavity.model.atoms import DataAtom
+from symcavity.model.attributes import discrete_values, kind_of, law_of, moving_over
 from symcavity.model.dependent import read_joint
-from symcavity.model.exact import Count, drawn_law, exact, finite_law, is_random, sign_of_law
-from symcavity.model.kinds import Kind, SiteIndex, i, is_index, mu
-from symcavity.model.names import component_range, family_name, latex_name
-from symcavity.model.times import Time, read_time
-
-
-class Family(DataAtom):
-    """A family of quantities, one for each site; indexing it gives the quantity of a site.
-
-    It is atomic: replacing an index in ``x[mu, i]`` must not reach into what the family *is*.
-    """
-
-    __slots__ = ()
-    _word: ClassVar[str] = "quantity"
-
-    @property
-    def name(self) -> str:
-        """The declared name."""
-        return str(self._data[0])
-
-    @property
-    def components(self) -> Tuple:
-        """The range ``(a, 1, D + 1)`` of the inner component index, or an empty tuple."""
-        return self._data[1]
-
-    @property
-    def slots(self) -> tuple[Kind, ...]:
-        """The kind of site that carries it; both kinds of a coupling, in the order of its indices."""
-        return (self._data[2],)
-
-    @property
-    def over(self) -> Time | None:
-        """The time over which it moves; None for what keeps still."""
-        return self._data[-1] if isinstance(self._data[-1], Time) else None
-
-    def __getitem__(self, index: Any) -> SiteQuantity:
-        entries = list(index) if isinstance(index, tuple) else [index]
-        when: list[Expr] = []
-        if self.over is not None and len(entries) > len(self.slots) + bool(self.components):
-            when = [read_time(entries.pop(), self.name, self.over)]
-        return SiteQuantity(self, *map(self._index, entries), *when)
-
-    def _index(self, entry: Any) -> Expr:
-        try:
-            index = as_sympy(entry)
-        except DeclarationError:
-            index = None
-        plain = isinstance(index, Expr) and index.is_integer is not False and not index.has(SiteQuantity, Global)
-        if not plain or index.is_negative:
-            raise DeclarationError(
-                f"{self.name} is indexed by {entry!r}.",
-                "index symbols: i for features, mu for data, the index of an enclosing Sum",
-                f"{self.at_site()}",
-            )
-        return index
-
-    def _unindexed(self, *_: Any) -> NoReturn:
-        raise DeclarationError(
-            f"{self.name} stands in an expression without an index.", "the quantity of one site", f"{self.at_site()}"
-        )
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _unindexed
-    __pow__ = __rpow__ = __neg__ = __pos__ = __abs__ = __float__ = __int__ = __complex__ = _unindexed
-    __lt__ = __le__ = __gt__ = __ge__ = _unindexed
-
-    def __iter__(self) -> Any:
-        raise TypeError(f"{self.name} is a family of site quantities; write {self.name}[...] with an index.")
-
-    def renamed(self, name: str) -> Self:
-        """The same family under another name."""
-        return self._make(name, *self._data[1:])
-
-    def at_site(self) -> SiteQuantity:
-        """Return the quantity at the canonical site index or indices (and the declared component index)."""
-        sites: list[Symbol] = []
-        for slot in self.slots:
-            sites.append(fresh_index(slot.index, sites) if slot.index in sites else slot.index)
-        return self[(*sites, *self.components[:1], *([] if self.over is None else [self.over]))]
-
-    def _sympystr(self, _printer: Any) -> str:
-        return self.name
-
-    def __repr__(self) -> str:
-        return self.name
-
-    def _latex(self, _printer: Any) -> str:
-        return latex_name(self.name)
-
-    def _repr_latex_(self) -> str:
-        return f"${latex_name(self.name)}$"
+from symcavity.model.exact import Count, drawn_law, exact, finite_law, sign_of_law
+from symcavity.model.families import Family, SharedSymbol, SiteQuantity, site_quantities
+from symcavity.model.kinds import Kind, SiteIndex, i, mu
+from symcavity.model.names import component_range, family_name
+from symcavity.model.times import Time
 
 
 class Variable(Family):
@@ -198,64 +105,6 @@ def Datum(name: Any, components: Any = None) -> Variable:
     return Variable(name, mu, components)
 
 
-def discrete_values(values: Any, name: Any, *, alone: bool = True) -> tuple[Tuple, ...]:
-    """The states of a discrete variable, read; nothing for a continuous one.
-
-    Raises
-    ------
-    DeclarationError
-        If there are fewer than two, one of them twice or no number, or if the variable moves or has components.
-    """
-    if values is None:
-        return ()
-    listed = list(values) if isinstance(values, list | tuple | Tuple) else []
-    states = [exact(v, f"the values of {name}") for v in listed]
-    if len(set(states)) < max(2, len(states)) or not all(v.is_number for v in states) or not alone:
-        what = f"has the values {values!r:.60}" if alone else "has values, and moves or has components"
-        raise DeclarationError(
-            f"{name} {what}.",
-            "two or more different numbers, of a variable without components that keeps still",
-            f'Feature("{name}", values=(-1, 1))',
-        )
-    return (Tuple(*sorted(states, key=lambda v: v.evalf(30))),)
-
-
-def moving_over(over: Any, name: Any, components: Any = None) -> tuple[Time, ...]:
-    """The time over which a family moves, read; nothing for what keeps still.
-
-    Raises
-    ------
-    DeclarationError
-        If it is not a time, or if the family has components as well.
-    """
-    if over is None:
-        return ()
-    if not isinstance(over, Time) or components:
-        raise DeclarationError(
-            f"{name} is declared over {over!r}" + (", and with components." if components else "."),
-            "a time, of quantities without components",
-            't = Time("t"); Variable("x", i, over=t)',
-        )
-    return (over,)
-
-
-def kind_of(index: Any, what: str, example: str) -> Kind:
-    """The kind of site that an index belongs to.
-
-    Raises
-    ------
-    DeclarationError
-        If it is not the index of a kind of site.
-    """
-    if isinstance(index, SiteIndex):
-        return index.kind
-    raise DeclarationError(
-        f"{what} is declared over {index}.",
-        "the site indices i (features) and mu (data), or an index of further sites",
-        f'{example}; a, K = Sites("a", "K") for sites of another kind',
-    )
-
-
 class Field(Family):
     """A named quantity of a site that is given by an equation, such as the local field ``h[mu]``.
 
@@ -331,6 +180,7 @@ class Quenched(Family):
     """
 
     _word = "quenched parameter"
+    has_vectors = False
 
     def __new__(
         cls,
@@ -353,14 +203,14 @@ class Quenched(Family):
                 )
             moving = moving_over(over, name)
             return cls._make(
-                family_name(name, cls._word), Tuple(), kind, _law(law, str(name)), bool(positive), Tuple(), *moving
+                family_name(name, cls._word), Tuple(), kind, law_of(law, str(name)), bool(positive), Tuple(), *moving
             )
         if isinstance(name, tuple | list):
             alone = given is None and not positive
             return read_joint(cls, [family_name(n, cls._word) for n in name], index, law, alone=alone)
         word, positive = family_name(name, cls._word), bool(positive)
         if given is None:
-            return cls._make(word, Tuple(), kind, _law(law, str(name)), positive, Tuple())
+            return cls._make(word, Tuple(), kind, law_of(law, str(name)), positive, Tuple())
         field = exact(given, f"what {name} is given on")
         mark = field if isinstance(field, SiteQuantity) else DrawnOn("u", real=True)
         rest, whole = field.as_independent(Sum, as_Add=True)  # which need not stand side by side where they are used
@@ -430,6 +280,16 @@ class Quenched(Family):
         return tuple(value for value, _ in self.law) if isinstance(self.law, Tuple) else ()
 
     @property
+    def few(self) -> tuple[Expr, ...]:
+        """The values of a finite law."""
+        return self.values if self.low is None else ()
+
+    @property
+    def sign(self) -> int | None:
+        """One where all values are positive, zero where none is negative, None where that is not known."""
+        return 1 if self.positive else sign_of_law(self.law)
+
+    @property
     def positive(self) -> bool:
         """Whether all values are positive, by declaration or by their law."""
         if self._data[4] or not isinstance(self.law, Tuple):
@@ -440,36 +300,6 @@ class Quenched(Family):
     def law(self) -> Basic | None:
         """The declared law: a SymPy random variable, a Tuple of (value, weight), or None."""
         return None if self._data[3] == Tuple() else self._data[3]
-
-
-def _law(law: Any, name: str) -> Basic:
-    if law is None or law == Tuple():
-        return Tuple()
-    if isinstance(law, Mapping):
-        return _alone(finite_law(law, name, exact_values=True), name)
-    if isinstance(law, Tuple) and all(isinstance(entry, Tuple) and len(entry) == 2 for entry in law):
-        return finite_law(dict(law), name, exact_values=True)
-    if is_random(law):
-        return _alone(law, name)
-    raise DeclarationError(
-        f"The law of {name} is {law!r}.",
-        "a dictionary {value: weight}, or a random variable of sympy.stats",
-        f"leave the law out, and give an array of values at evaluation: {{{name}: [...]}}",
-    )
-
-
-def _alone(law: Basic, name: str) -> Basic:
-    """A law, where no quantity of a site stands in it."""
-    if stray := site_quantities(law):
-        raise DeclarationError(
-            f"{stray[0]} stands in the law of {name}.",
-            "numbers and parameters; with given=u, the field u of the site, and quenched parameters beside it, in "
-            "weights or in the parameters of a law on the integers",
-            f"u = Sum(x[mu, i]*t[i], (i, 1, N)) and the law of {name} in u, with given=u; where no field drives it, "
-            f'one law of both, Quenched(("a", "{name}"), mu, {{(1, 0): S.Half, (2, 1): S.Half}}); a product with '
-            f"{stray[0]}, or a sum, where {name} is continuous",
-        )
-    return law
 
 
 class SharedState(Family):
@@ -488,7 +318,7 @@ class SharedState(Family):
         return ()
 
 
-class Global(Symbol):
+class Global(SharedSymbol):
     """A variable shared by all sites, such as a bias; the problem is minimized over it too.
 
     Parameters
@@ -535,97 +365,6 @@ class Global(Symbol):
         return bool(self.is_nonnegative and not self.is_positive)
 
 
-class SiteQuantity(FewValued, Expr):
-    """The quantity of one site, such as ``w[i]``, ``lambda[mu]`` or ``x[mu, i]``."""
-
-    is_commutative = True
-    is_real = True
-    is_finite = True
-    is_symbol = True  # differentiated as it stands: a stand-in of SymPy would not be real
-    _diff_wrt = True
-
-    def __new__(cls, family: Family, *indices: Any) -> SiteQuantity:
-        """Return the expression, read and checked."""
-        moving = [] if family.over is None else [family.over]
-        expected = len(family.slots) + (1 if family.components else 0) + len(moving)
-        if len(indices) != expected:
-            slots = ", ".join(map(str, (*(slot.index for slot in family.slots), *family.components[:1], *moving)))
-            more = len(indices) == len(family.slots) + 1 > expected and not isinstance(family, Quenched)
-            raise DeclarationError(
-                f"{family.name}[{', '.join(map(str, indices))}] has {len(indices)} indices.",
-                f"{expected}: {family.name}[{slots}]",
-                f"{family.name}[{slots}, 1], with components=(k, 1, n) in its declaration" if more else "",
-            )
-        for index, slot in zip(indices, family.slots, strict=False):
-            if is_index(index) and index != slot.index:
-                raise DeclarationError(
-                    f"{family.name}[{', '.join(map(str, indices))}] has the index {index} in the place of a {slot}.",
-                    f"{slot} indices there, such as {slot.index}",
-                    f"{family.name}[{', '.join(str(s.index) for s in family.slots)}]",
-                )
-        return Expr.__new__(cls, family, *indices)
-
-    @property
-    def family(self) -> Family:
-        """The family that this quantity belongs to."""
-        return self.args[0]
-
-    @property
-    def few(self) -> tuple[Expr, ...]:
-        """The values of a quenched parameter with a declared finite law."""
-        return self.family.values if isinstance(self.family, Quenched) and self.family.low is None else ()
-
-    @property
-    def indices(self) -> tuple[Expr, ...]:
-        """The indices of sites, then the component's; the time is none of them."""
-        return self.args[1:] if self.family.over is None else self.args[1:-1]
-
-    @property
-    def time(self) -> Expr | None:
-        """The time at which it is taken; None for what keeps still."""
-        return None if self.family.over is None else self.args[-1]
-
-    @property
-    def now(self) -> SiteQuantity:
-        """The same quantity at the time over which it moves, whatever time it is taken at."""
-        return self if self.time in (None, self.family.over) else self.func(*self.args[:-1], self.family.over)
-
-    @property
-    def site(self) -> dict[Kind, Expr]:
-        """The index of each kind of site that this quantity carries."""
-        return dict(zip(self.family.slots, self.args[1:], strict=False))
-
-    @property
-    def free_symbols(self) -> set[Any]:
-        """The free index symbols, times among them."""
-        return set().union(*(index.free_symbols for index in self.args[1:]))
-
-    def _eval_derivative(self, symbol: Any) -> Expr:
-        return S.One if self == symbol else S.Zero
-
-    def _eval_is_positive(self) -> bool | None:
-        return True if isinstance(self.family, Quenched) and self.family.positive else None
-
-    def _eval_is_nonnegative(self) -> bool | None:
-        return True if isinstance(self.family, Quenched) and sign_of_law(self.family.law) is not None else None
-
-    def _sympystr(self, printer: Any) -> str:
-        return f"{self.family.name}[{', '.join(printer.doprint(index) for index in self.args[1:])}]"
-
-    def _latex(self, printer: Any) -> str:
-        family = self.family
-        placed = list(zip(family.slots, self.indices, strict=False))
-        upper = " ".join(printer.doprint(index) for kind, index in placed if kind.upper)
-        lower = [printer.doprint(index) for kind, index in placed if not kind.upper]
-        lower += [printer.doprint(index) for index in self.indices[len(family.slots) :]]
-        tex, _, tail = latex_name(family.name).partition("_{(")
-        lower = [f"({tail[:-1]}", *lower] if tail else lower
-        below = f"_{{{' '.join(lower)}}}" if lower else ""
-        above = f"^{{{upper}}}" if upper else ""
-        when = "" if self.time is None else f"({printer.doprint(self.time)})"
-        return f"{tex}{below}{above}{when}"
-
-
 class Complementary(Basic):
     """The condition ``0 <= p`` ⊥ ``q >= 0``: both non-negative, and one of them zero, at every site.
 
@@ -653,24 +392,3 @@ class Complementary(Basic):
     def _latex(self, printer: Any) -> str:
         p, q = map(printer.doprint, self.args)
         return f"0 \\le {p} \\perp {q} \\ge 0"
-
-
-def site_quantities(expr: Any, *kinds: type[Family]) -> list[SiteQuantity]:
-    """Return the site quantities of the given kinds in ``expr``, in a fixed order."""
-    found = _site_quantities(expr) if isinstance(expr, Basic) else ()
-    return [q for q in found if not kinds or isinstance(q.family, kinds)]
-
-
-@lru_cache(maxsize=4096)
-def _site_quantities(expr: Basic) -> tuple[SiteQuantity, ...]:
-    """All of them, looked up once: the same expressions are asked at every turn."""
-    return tuple(sorted(expr.atoms(SiteQuantity), key=lambda q: (q.family.name, text(q))))
-
-
-def families(exprs: Iterable[Any], *kinds: type[Family]) -> list[Family]:
-    """Return the families of the given kinds in several expressions, in order of first appearance."""
-    seen: dict[Family, None] = {}
-    for expr in exprs:
-        for quantity in site_quantities(expr, *kinds):
-            seen.setdefault(quantity.family)
-    return list(seen)

@@ -12,9 +12,10 @@ from sympy.core.relational import Relational
 from symcavity.model.averages import Average
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
+from symcavity.model.families import families
 from symcavity.model.fields import is_affine, outer_sums
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import Complementary, Global, Variable, families, site_quantities
+from symcavity.model.quantities import Complementary, Global, Variable, site_quantities
 
 
 def sides(entry: Any) -> list[Expr]:

@@ -13,6 +13,7 @@ from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.averages import Expect
 from symcavity.model.content import ByContent, without
 from symcavity.model.equations import Equation, as_equation, as_list, read_fixed, read_named
+from symcavity.model.families import families
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
 from symcavity.model.kinds import (
     DATUM,
@@ -39,7 +40,6 @@ from symcavity.model.quantities import (
     Quenched,
     SiteQuantity,
     Variable,
-    families,
     site_quantities,
 )
 from symcavity.model.ranges import declared_ranges, implied_ranges

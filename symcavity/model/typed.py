@@ -16,9 +16,10 @@ from symcavity.model.averages import Average, Fresh, average, expect, fresh, res
 from symcavity.model.convex_law import holds_set, regime_of
 from symcavity.model.couplings import Coupling
 from symcavity.model.exact import refuse_high_powers
+from symcavity.model.families import families
 from symcavity.model.kinds import SiteCount
 from symcavity.model.names import ALIASES
-from symcavity.model.quantities import Family, families
+from symcavity.model.quantities import Family
 from symcavity.model.system import System
 from symcavity.model.times import other_times
 

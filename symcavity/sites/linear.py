@@ -15,10 +15,10 @@ from symcavity.model.fields import is_affine
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
+from symcavity.sites.branching.arranging import IllPosed
 from symcavity.sites.branching.averages import SiteEnsemble
 from symcavity.sites.branching.branches import Branch, tidy_fraction
 from symcavity.sites.branching.feedback import FeedbackDraws
-from symcavity.sites.branching.layout import IllPosed
 from symcavity.sites.branching.solution import Region, SiteSolution
 from symcavity.sites.branching.strategy import Branching
 from symcavity.sites.protocol import SiteProblem, Solution

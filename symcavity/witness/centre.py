@@ -9,14 +9,16 @@ from sympy import Eq, Expr, S, sqrt
 
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
+from symcavity.model.families import families
 from symcavity.model.kinds import N
-from symcavity.model.quantities import Complementary, SiteQuantity, Variable, families, site_quantities
+from symcavity.model.quantities import Complementary, SiteQuantity, Variable, site_quantities
 from symcavity.model.rewriting import Declaration
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.declared import declared_of
+from symcavity.witness.moments import free_points
 from symcavity.witness.registry import result, witness
 from symcavity.witness.verbs import SMALL
-from symcavity.witness.world import STEPS, World, free_points, same
+from symcavity.witness.world import STEPS, World, same
 
 
 def _sides(entry: Any) -> list[Expr]:

@@ -18,7 +18,8 @@ from symcavity.model.quantities import Complementary, SiteQuantity, site_quantit
 from symcavity.model.support import Anchor, Support, stays_whole
 from symcavity.model.system import System
 from symcavity.record.symbols import Source, source_label
-from symcavity.witness.world import DIGITS, World, component_range, free_points, same
+from symcavity.witness.moments import component_range, free_points
+from symcavity.witness.world import DIGITS, World, same
 
 SEEDS = (1, 2)
 

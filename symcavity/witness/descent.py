@@ -13,8 +13,9 @@ from symcavity.model.kinds import DATUM, N
 from symcavity.model.quantities import Global, SiteQuantity, Variable, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.declared import declared_of
+from symcavity.witness.moments import free_points
 from symcavity.witness.registry import result, witness
-from symcavity.witness.world import World, free_points, same
+from symcavity.witness.world import World, same
 
 NUDGE = mp.mpf(10) ** -20
 PRECISION = 70

@@ -24,11 +24,12 @@ from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import CavitySymbol, OrderParameter
 from symcavity.witness.declared import Carrier, Row, declared_of
 from symcavity.witness.inserted import Inserted
+from symcavity.witness.moments import free_points
 from symcavity.witness.points import TRIES
 from symcavity.witness.registry import largest, numeric, one_to_one, result, witness
 from symcavity.witness.statistics import exact_mean, fresh
 from symcavity.witness.verbs import SMALL, claimed, inserted_by
-from symcavity.witness.world import Env, Key, free_points, same
+from symcavity.witness.world import Env, Key, same
 
 FIELDS = range(-4, 5)
 POINTS = 4

@@ -9,7 +9,8 @@ from sympy import Mul
 
 from symcavity.algebra.precision import mp
 from symcavity.finite.observables import Reader
-from symcavity.finite.run import prepare, run_one
+from symcavity.finite.run import run_one
+from symcavity.finite.setup import prepare
 from symcavity.method.perturbed import perturbed
 from symcavity.model.averages import Average
 from symcavity.model.kinds import FEATURE, N

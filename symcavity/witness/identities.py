@@ -16,11 +16,12 @@ from symcavity.model.kinds import FEATURE, SiteCount, alpha
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
 from symcavity.witness.declared import Carrier, declared_of
+from symcavity.witness.moments import free_points
 from symcavity.witness.points import compare_with_naive, other_theory, solved_point
 from symcavity.witness.registry import numeric, one_to_one, result, witness
 from symcavity.witness.solved import held
 from symcavity.witness.verbs import SMALL
-from symcavity.witness.world import free_points, same
+from symcavity.witness.world import same
 
 QUICK = 25  # digits of what is said of another theory
 

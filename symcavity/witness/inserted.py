@@ -11,7 +11,8 @@ from symcavity.algebra.precision import mp
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.witness.declared import Carrier, Declared
-from symcavity.witness.world import DIGITS, NOWHERE, STEPS, Env, Key, World, component_range
+from symcavity.witness.moments import component_range
+from symcavity.witness.world import DIGITS, NOWHERE, STEPS, Env, Key, World
 
 
 class Inserted:

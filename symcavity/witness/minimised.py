@@ -17,7 +17,8 @@ from symcavity.model.kinds import Kind, N
 from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.model.support import VectorField
 from symcavity.witness.declared import declared_of, kind_of
-from symcavity.witness.world import Env, Key, World, free_points, same
+from symcavity.witness.moments import free_points
+from symcavity.witness.world import Env, Key, World, same
 
 STEP = mp.mpf(10) ** -20
 PRECISION = 70

@@ -18,9 +18,10 @@ from symcavity.model.times import lag_of, times_in
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
 from symcavity.record.symbols import DisorderAverage, Source
 from symcavity.witness.declared import declared_of, kind_of
+from symcavity.witness.moments import free_points
 from symcavity.witness.registry import result, witness
 from symcavity.witness.verbs import claimed
-from symcavity.witness.world import STEPS, World, free_points
+from symcavity.witness.world import STEPS, World
 
 NUDGE = mp.mpf(10) ** -14
 

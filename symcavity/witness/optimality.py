@@ -17,8 +17,9 @@ from symcavity.model.support import Support
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.declared import kind_of
 from symcavity.witness.minimised import POINTS, Optimality, points
+from symcavity.witness.moments import free_points
 from symcavity.witness.registry import result, witness
-from symcavity.witness.world import free_points, same
+from symcavity.witness.world import same
 
 MANY = 60
 EXPLICIT = "the declared problem, at two or three sites of each kind"

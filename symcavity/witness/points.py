@@ -23,8 +23,9 @@ from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.convexity import sample_parameter, sample_parameters
 from symcavity.model.equations import Equation
+from symcavity.model.families import families
 from symcavity.model.kinds import N, SiteCount, alpha, is_index
-from symcavity.model.quantities import Quenched, families, site_quantities
+from symcavity.model.quantities import Quenched, site_quantities
 from symcavity.model.support import SupportFunction
 from symcavity.record.derivation import Verdict
 from symcavity.shapes import Ball

@@ -23,9 +23,9 @@ from symcavity.witness.declared import declared_of
 from symcavity.witness.effective import SolvedLaw
 from symcavity.witness.explicit_sets import projected, shapes
 from symcavity.witness.inserted import Inserted
+from symcavity.witness.moments import free_points
 from symcavity.witness.registry import largest, numeric, witness
 from symcavity.witness.set_averages import projecting, quenched_laws, quenched_points, seeded
-from symcavity.witness.world import free_points
 
 EXPLICIT = "explicit convex sets"
 WHICH = {"regime_interior": INTERIOR, "regime_tip": WHOLE}

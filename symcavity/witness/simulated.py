@@ -22,15 +22,15 @@ class _Witness:
 @cache
 def simulation_class(name: str) -> Any:
     """Make a class of simulations that has the verb, when it is asked for: what it extends loads slowly."""
-    from symcavity.finite import run
+    from symcavity.finite import simulation
 
-    data = getattr(run, name)
+    data = getattr(simulation, name)
     return type(name, (_Witness, data), {"__doc__": data.__doc__, "__module__": "symcavity.face"})
 
 
 def with_witness(found: Any) -> Any:
     """Simulations with the verb."""
-    from symcavity.finite.run import Simulation
+    from symcavity.finite.simulation import Simulation
 
     one = simulation_class("Simulation")
     if isinstance(found, Simulation):

@@ -22,7 +22,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.witness.declared import declared_of, kind_of
-from symcavity.witness.direct import cases, given_averages
+from symcavity.witness.drawn import cases, given_averages
 from symcavity.witness.world import same
 
 NODES = {1: 800, 2: 80, 3: 24}  # an axis of a grid over the fields of a site, by their number

@@ -15,11 +15,12 @@ from symcavity.model.quantities import Field, Variable, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import AtStep
 from symcavity.witness.declared import Carrier, declared_of
+from symcavity.witness.moments import coupling_variance
 from symcavity.witness.points import solved_point
 from symcavity.witness.registry import numeric, result, witness
 from symcavity.witness.statistics import coupling_variances, mean_over
 from symcavity.witness.verbs import SMALL
-from symcavity.witness.world import World, coupling_variance, same
+from symcavity.witness.world import World, same
 
 Env = dict[Any, int]
 

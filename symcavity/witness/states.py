@@ -10,21 +10,21 @@ from sympy import Add, Dummy, Expr, Heaviside, LessThan, Piecewise, S, Sum, lamb
 from sympy.core.relational import Relational
 
 from symcavity.algebra.quadrature import break_points
-from symcavity.model.averages import Expect, LogWeight, SiteResponse
+from symcavity.model.averages import Expect
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.registry import result, witness
-from symcavity.witness.thermal import MODULES, Weighed, numbers_at, one_of_each, weight_about_minimum
+from symcavity.witness.thermal import Weighed, numbers_at, weight_about_minimum
+from symcavity.witness.weights import MODULES, NEAR, SiteWeight, one_of_each
 
 PANELS, ORDER = 60, 12  # of Gauss-Legendre rules between the places where an energy jumps
 FAR, COARSE, SMALL = 60.0, 4001, 50.0  # how far states are looked for, on how many places; exponents that are nothing
 SMOOTH, JUMPS = 8, (Heaviside, Piecewise, sign, Relational)
-NEAR = 1e-4  # between two fields whose means are compared
 
 
-class Summed:
+class Summed(SiteWeight):
     """A site as it was declared, at numbers: its weight by state, for any value of its field.
 
     Parameters
@@ -35,9 +35,7 @@ class Summed:
     """
 
     def __init__(self, theory: Any, side: Any, rule: dict[Any, Any]) -> None:
-        self.weight, self.rule = side.law.weight, rule
-        weight, system = self.weight, theory.system
-        self.beta = 1.0 if weight.is_cold else float(weight.beta.xreplace(rule))  # the lowest state is that of any beta
+        weight, system = side.law.weight, theory.system
         objective = one_of_each(lagrangian(system))
         every = system.rewritten.declaration.entries
         sums = {c.declared for c in system.collective.multipliers.values()}
@@ -47,35 +45,23 @@ class Summed:
         off, on = dict.fromkeys(couplings, S.Zero), dict.fromkeys(couplings, S.One)
         alone = objective.xreplace(off)
         heard = next(h for h in side.heard if h.declared.states())
-        echo = sum((side.means[k.symbol] * k.emission for k in heard.feedback), S.Zero)
-        whole = (heard.factor * echo).expand() if not weight.is_field else echo
-        self.strength = float(whole.diff(weight.mean).xreplace(rule))
-        self.shift = 0.0 if weight.is_field else float(whole.xreplace({weight.mean: S.Zero}).xreplace(rule))
-        self.factor = 1.0 if weight.is_field else float(heard.factor.xreplace(rule))
         if weight.is_field:
             emitted, sender = heard.declared.emission, system.laws[heard.declared.sender].weight
             gone = dict.fromkeys(site_quantities(emitted, Quenched), S.Zero)
             first, *others = site_quantities(sender.state)
             scale = emitted.xreplace(gone).diff(sender.mean)
             told = on | gone | dict.fromkeys(others, S.One) | {first: weight.state / scale}
-            self.energy = (objective - alone).xreplace(told)
+            energy = (objective - alone).xreplace(told)
             bounds = [b.xreplace(told) for b in bounds if b.has(*couplings)]
         else:
             terms = Add.make_args(alone.expand())
-            self.energy = Add(*(term for term in terms if term.has(*weight.states)))
+            energy = Add(*(term for term in terms if term.has(*weight.states)))
             bounds = [b for b in bounds if not b.has(*couplings)]
-        self.bounds = [b for b in bounds if b.has(*weight.states)]
+        super().__init__(side, rule, energy, [b for b in bounds if b.has(*weight.states)])
         self.bent = bool(self.bounds) or self.energy.has(*JUMPS)
-        self.marks = {q: Dummy("x", real=True) for q in weight.states}
-        self.potential, self.core = self._compiled(self.energy), self._compiled(weight.state)
-        self.inside = [self._compiled(bound) for bound in self.bounds]
-        self.calls: dict[Any, Any] = {}
         free = [q for q in weight.states if not getattr(q.family, "values", ())]
         self.free = free[0] if free else None
         self.breaks = self._breaks()
-
-    def _compiled(self, expr: Any) -> Any:
-        return lambdify(list(self.marks.values()), expr.xreplace(self.rule).xreplace(self.marks), MODULES)
 
     def _breaks(self) -> list[float]:
         """Where the energy of the continuous state jumps or ends, whatever the discrete states."""
@@ -110,41 +96,9 @@ class Summed:
         columns |= {} if self.free is None else {self.free: np.tile(grid, len(rows))}
         return [columns[q] for q in self.weight.states]
 
-    def exponent(self, fields: np.ndarray, x: list[np.ndarray]) -> np.ndarray:
-        """The logarithm of the weight, by field and state."""
-        core = np.asarray(self.core(*x), dtype=float)
-        with np.errstate(divide="ignore"):  # a likelihood of zero is an infinite energy
-            own = np.broadcast_to(np.asarray(self.potential(*x), dtype=float), x[0].shape)
-        h = (self.factor * fields + self.shift)[:, None]
-        if self.weight.is_field:
-            gain = -((core - h) ** 2) / (2 * self.strength)
-        else:
-            gain = h * core + self.strength * core**2 / 2
-        out = np.asarray(self.beta * (gain - own))
-        for inside in self.inside:
-            out = np.where(np.broadcast_to(inside(*x), x[0].shape), out, -np.inf)
-        return out
-
-    def shares(self, fields: np.ndarray, x: list[np.ndarray], parts: np.ndarray) -> np.ndarray:
-        """The shares of the weight, by field and state."""
-        a = self.exponent(fields, x)
-        share = np.exp(a - a.max(axis=1, keepdims=True)) * parts
-        return np.asarray(share / share.sum(axis=1, keepdims=True))
-
-    def logarithms(self, fields: np.ndarray, x: list[np.ndarray], parts: np.ndarray) -> np.ndarray:
-        """The logarithm of the total weight, by field; of a field against that of its Gaussian without the energy."""
-        a = self.exponent(fields, x)
-        top = a.max(axis=1)
-        volume = np.log(2 * np.pi * self.strength / self.beta) / 2 if self.weight.is_field else 0.0
-        total = top + np.log(np.exp(a - top[:, None]) @ parts) - volume
-        # what is not a function of the states is shared out among the sites by the derivation
-        rule = {**self.rule, **dict.fromkeys(self.weight.states, S.One)}
-        told = float(self.weight.energy.xreplace(rule)) - float(self.potential(*np.ones(len(x))))
-        return np.asarray(total - self.beta * told)
-
-    def means(self, fields: np.ndarray) -> np.ndarray:
+    def means(self, fields: np.ndarray, nodes: tuple[list[np.ndarray], np.ndarray] | None = None) -> np.ndarray:
         """What the site sends: the mean of what is heard of its states, or the slope of the logarithm of its total."""
-        x, parts = self.nodes(fields)
+        x, parts = nodes or self.nodes(fields)
         core = np.asarray(self.core(*x), dtype=float)
         if not self.weight.is_field:
             return self.shares(fields, x, parts) @ core
@@ -153,31 +107,8 @@ class Summed:
         gap = np.log(np.exp(up - top) @ parts) - np.log(np.exp(down - top) @ parts)
         return np.asarray(gap / (2 * NEAR * self.beta))
 
-    def values(self, body: Expr, arrays: dict[Any, np.ndarray], fields: np.ndarray) -> np.ndarray:
-        """An expression in means, thermal averages and states, averaged thermally, by field."""
-        x, parts = self.nodes(fields)
-        share = self.shares(fields, x, parts)
-        known = {self.weight.mean: self.means(fields)[:, None]}
-        known |= {q: value[:, None] for q, value in arrays.items()}
-        for node in sorted(body.atoms(SiteResponse), key=str):
-            up, down = (self.means(fields + way * NEAR) for way in (1, -1))
-            known[node] = (up - down)[:, None] / (2 * NEAR * self.factor)
-        known |= {node: self.logarithms(fields, x, parts)[:, None] for node in body.atoms(LogWeight)}
-        for node in sorted(body.atoms(Expect), key=str):
-            known[node] = np.sum(self._at(node.body, known, x) * share, axis=1, keepdims=True)
-        return np.asarray(np.sum(self._at(body, known, x) * share, axis=1))
 
-    def _at(self, body: Expr, known: dict[Any, np.ndarray], x: list[np.ndarray]) -> np.ndarray:
-        if body not in self.calls:
-            marks = {q: Dummy("q", real=True) for q in known}
-            plain = body.xreplace(marks).xreplace(self.rule).xreplace(self.marks)
-            self.calls[body] = lambdify([*marks.values(), *self.marks.values()], plain, MODULES)
-        call = self.calls[body]
-        rows = len(known[self.weight.mean])
-        return np.broadcast_to(np.asarray(call(*known.values(), *(v[None] for v in x)), float), (rows, len(x[0])))
-
-
-def weighed(theory: Any, side: Any, rule: dict[Any, Any]) -> Weighed | Summed:
+def weighed(theory: Any, side: Any, rule: dict[Any, Any]) -> Any:
     """The weight of a site in numbers: on a grid about its minimum, or over all states."""
     return (Summed if side.law.weight.cold is None else Weighed)(theory, side, rule)
 

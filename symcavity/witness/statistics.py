@@ -15,9 +15,10 @@ from symcavity.model.equations import Equation
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
 from symcavity.record.symbols import ComponentSymbol, DisorderAverage
 from symcavity.witness.inserted import Inserted
+from symcavity.witness.moments import coupling_moment, free_points
 from symcavity.witness.registry import result, witness
 from symcavity.witness.verbs import SMALL, claimed, inserted_by
-from symcavity.witness.world import DIGITS, Key, World, coupling_moment, free_points, same
+from symcavity.witness.world import DIGITS, Key, World, same
 
 
 def coupling_variances(world: World, call: Callable[[], Any]) -> dict[Key, Any]:

@@ -20,11 +20,12 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
 from symcavity.record.symbols import DisorderAverage
 from symcavity.witness.declared import Carrier, declared_of, kind_of
+from symcavity.witness.moments import coupling_moment, free_points
 from symcavity.witness.registry import one_to_one, result, witness
 from symcavity.witness.solved import held
 from symcavity.witness.statistics import coupling_variances, mean_over
 from symcavity.witness.verbs import SMALL
-from symcavity.witness.world import DIGITS, Env, Key, Open, coupling_moment, free_points, same
+from symcavity.witness.world import DIGITS, Env, Key, Open, same
 
 Place = tuple[Kind, int]
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sympy import Abs, Add, Dummy, Expr, Float, Heaviside, Max, Min, Piecewise, S, Sum, lambdify, log, sign
+from sympy import Abs, Add, Dummy, Expr, Float, Heaviside, Max, Min, Piecewise, S, lambdify, log, sign
 from sympy.core.relational import Relational
 
 from symcavity.algebra.texsymbol import TexSymbol
-from symcavity.model.averages import Expect, LogWeight, SiteResponse
+from symcavity.model.averages import Expect
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import is_index
@@ -18,133 +17,56 @@ from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.points import seeded_values
 from symcavity.witness.registry import result, witness
+from symcavity.witness.weights import MODULES, SiteWeight, one_of_each
 
 STATES = 6001  # values of a state on its grid
 WIDE = 14.0  # standard deviations of the Gaussian part, to both sides of where the state can be
 SMOOTH, BENT = 6, 4  # digits of sums over the grid: with a kink the trapezoidal rule has fewer
-NEAR = 1e-4  # between two fields whose means are compared
 KINKS = (Abs, Heaviside, Max, Min, Piecewise, sign, Relational)
-MODULES: Any = ["numpy", "scipy"]
 
 
-def one_of_each(expr: Expr) -> Expr:
-    """A declared expression with one site of each kind: every sum is its only term."""
-    return expr.replace(lambda e: isinstance(e, Sum), lambda e: e.function)
+def declared_energy(theory: Any, side: Any) -> Expr:
+    """The energy of a site as it was declared, without what does not depend on its state.
 
-
-@dataclass
-class Declared:
-    """The energy of a site as it was declared, in numbers.
-
-    Attributes
-    ----------
-    state : SiteQuantity
-        What fluctuates.
-    energy : Expr
-        Without what does not depend on the state.
+    It is the objective with one site of each kind, of which the coupling is turned off, or only its effect is left.
     """
-
-    state: SiteQuantity
-    energy: Expr
-
-    @classmethod
-    def of(cls, theory: Any, side: Any) -> Declared:
-        """The objective with one site of each kind, of which the coupling is turned off, or only its effect is left."""
-        weight, system = side.law.weight, theory.system
-        total = system.own(one_of_each(system.rewritten.typed.objective))
-        couplings = [q for q in site_quantities(total) if isinstance(q.family, Coupling)]
-        alone = total.xreplace(dict.fromkeys(couplings, S.Zero))
-        if not weight.is_field:  # what other kinds of sites have is a constant here
-            return cls(weight.state, Add(*(term for term in Add.make_args(alone) if term.has(weight.state))))
-        (f,) = (f for f in side.law.fields if f.states())
-        sender = system.laws[f.sender].weight.state
-        gone = dict.fromkeys(site_quantities(f.emission, Quenched), S.Zero)
-        scale = f.emission.xreplace(gone).diff(system.laws[f.sender].weight.mean)
-        bare = (total - alone).xreplace(dict.fromkeys(couplings, S.One)).xreplace(gone)
-        return cls(weight.state, bare.xreplace({sender: weight.state / scale}))
+    weight, system = side.law.weight, theory.system
+    total = system.own(one_of_each(system.rewritten.typed.objective))
+    couplings = [q for q in site_quantities(total) if isinstance(q.family, Coupling)]
+    alone = total.xreplace(dict.fromkeys(couplings, S.Zero))
+    if not weight.is_field:  # what other kinds of sites have is a constant here
+        return Add(*(term for term in Add.make_args(alone) if term.has(weight.state)))
+    (f,) = (f for f in side.law.fields if f.states())
+    sender = system.laws[f.sender].weight.state
+    gone = dict.fromkeys(site_quantities(f.emission, Quenched), S.Zero)
+    scale = f.emission.xreplace(gone).diff(system.laws[f.sender].weight.mean)
+    bare = (total - alone).xreplace(dict.fromkeys(couplings, S.One)).xreplace(gone)
+    return bare.xreplace({sender: weight.state / scale})
 
 
-class Weighed:
-    """A site at numbers: its weight on a grid of states, for any value of its field."""
+class Weighed(SiteWeight):
+    """A site at numbers: its weight on a grid of one state about its minimum, for any value of its field."""
 
     def __init__(self, theory: Any, side: Any, rule: dict[Any, Any]) -> None:
-        declared = Declared.of(theory, side)
-        self.weight, self.rule = side.law.weight, rule
-        self.energy = declared.energy.xreplace(rule)
-        self.bent = self.energy.has(*KINKS)
-        x = Dummy("x", real=True)
-        plain = self.energy.xreplace({declared.state: x})
-        self.potential = lambdify([x], plain, MODULES)
-        self.slope = lambdify([x], plain.diff(x), MODULES)
-        heard = next(h for h in side.heard if h.declared.states())
-        self.beta = float(self.weight.beta.xreplace(rule))
-        echo = sum((side.means[k.symbol] * k.emission for k in heard.feedback), S.Zero)
-        if self.weight.is_field:
-            self.factor, self.shift = 1.0, 0.0
-            self.F = float(echo.diff(self.weight.mean).xreplace(rule))
-        else:
-            echo = (heard.factor * echo).expand()
-            self.factor = float(heard.factor.xreplace(rule))
-            self.shift = float(echo.xreplace({self.weight.mean: S.Zero}).xreplace(rule))
-            self.F = float(echo.diff(self.weight.mean).xreplace(rule))
+        super().__init__(side, rule, declared_energy(theory, side))
+        self.bent = self.energy.xreplace(rule).has(*KINKS)
+        self.slope = self.compiled(self.energy.diff(self.weight.state))
 
-    def grid(self, fields: np.ndarray) -> np.ndarray:
+    def nodes(self, fields: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """States that hold the weight at all of some fields: its Gaussian part, moved by the declared energy."""
         eta = self.factor * fields + self.shift
-        strength = self.F if self.weight.is_field else -1 / self.F
+        strength = self.strength if self.weight.is_field else -1 / self.strength
         centre = eta if self.weight.is_field else eta * strength
         reach = WIDE * np.sqrt(strength / self.beta) + np.abs(strength * np.asarray(self.slope(centre)))
-        return np.linspace(np.min(centre - reach), np.max(centre + reach), STATES)
+        x = np.linspace(np.min(centre - reach), np.max(centre + reach), STATES)
+        return [x], np.full(STATES, x[1] - x[0])
 
-    def costs(self, fields: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Minus the logarithm of the weight over beta, by field and state."""
-        eta = (self.factor * fields + self.shift)[:, None]
-        own = np.asarray(self.potential(x), dtype=float)
-        return own + ((x - eta) ** 2 / (2 * self.F) if self.weight.is_field else -eta * x - self.F * x**2 / 2)
-
-    def logarithms(self, fields: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """The logarithm of the total weight, by field; of a field against that of its Gaussian without the energy."""
-        cost = self.costs(fields, x)
-        least = cost.min(axis=1)
-        volume = np.log(2 * np.pi * self.F / self.beta) / 2 if self.weight.is_field else 0.0
-        total = np.exp(self.beta * (least[:, None] - cost)).sum(axis=1) * (x[1] - x[0])
-        # what is not a function of the state is shared out among the sites by the derivation
-        told = float(self.weight.energy.xreplace({**self.rule, self.weight.state: S.One})) - float(self.potential(1.0))
-        return np.asarray(np.log(total) - self.beta * (least + told) - volume)
-
-    def shares(self, fields: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """The shares of the weight, by field and state."""
-        cost = self.costs(fields, x)
-        share = np.exp(self.beta * (cost.min(axis=1, keepdims=True) - cost))
-        return np.asarray(share / share.sum(axis=1, keepdims=True))
-
-    def means(self, fields: np.ndarray, x: np.ndarray | None = None) -> np.ndarray:
+    def means(self, fields: np.ndarray, nodes: tuple[list[np.ndarray], np.ndarray] | None = None) -> np.ndarray:
         """What the site sends: the mean of its state, or of the force on it, each the mean over a cell of the grid."""
-        x = self.grid(fields) if x is None else x
+        (x,), parts = nodes or self.nodes(fields)
         half = (x[1] - x[0]) / 2
         force = (np.asarray(self.potential(x - half)) - np.asarray(self.potential(x + half))) / (2 * half)
-        return np.asarray(self.shares(fields, x) @ (force if self.weight.is_field else x))
-
-    def values(self, body: Expr, arrays: dict[Any, np.ndarray], fields: np.ndarray) -> np.ndarray:
-        """An expression in means, thermal averages and states, averaged thermally, by field."""
-        x = self.grid(fields)
-        share = self.shares(fields, x)
-        known = {self.weight.mean: self.means(fields, x)[:, None]}
-        known |= {q: value[:, None] for q, value in arrays.items()}
-        for node in sorted(body.atoms(SiteResponse), key=str):
-            up, down = (self.means(fields + way * NEAR, x) for way in (1, -1))
-            known[node] = (up - down)[:, None] / (2 * NEAR * self.factor)
-        known |= {node: self.logarithms(fields, x)[:, None] for node in body.atoms(LogWeight)}
-        for node in sorted(body.atoms(Expect), key=str):
-            inside = self._on_grid(node.body, known, x)
-            known[node] = np.sum(inside * share, axis=1, keepdims=True)
-        return np.asarray(np.sum(self._on_grid(body, known, x) * share, axis=1))
-
-    def _on_grid(self, body: Expr, known: dict[Any, np.ndarray], x: np.ndarray) -> np.ndarray:
-        marks = {q: Dummy("q", real=True) for q in [*known, self.weight.state]}
-        call = lambdify(list(marks.values()), body.xreplace(marks).xreplace(self.rule), MODULES)
-        rows = len(known[self.weight.mean])
-        return np.broadcast_to(np.asarray(call(*known.values(), x[None]), dtype=float), (rows, len(x)))
+        return np.asarray(self.shares(fields, [x], parts) @ (force if self.weight.is_field else x))
 
 
 def weight_about_minimum(step: Step) -> list[Verdict]:
@@ -159,7 +81,7 @@ def weight_about_minimum(step: Step) -> list[Verdict]:
     x, field = weighed.weight.state, 0.7
     exponent = lambdify([x_ := Dummy("x", real=True)], log(claimed).xreplace(rule | {eta: field, x: x_}), MODULES)
     at = np.array([-1.3, -0.4, 0.2, 0.9, 1.7])
-    strength = weighed.F if weighed.weight.is_field else -1 / weighed.F
+    strength = weighed.strength if weighed.weight.is_field else -1 / weighed.strength
     centre = weighed.factor * field + weighed.shift
     centre = centre if weighed.weight.is_field else centre * strength
     cost = weighed.beta * (np.asarray(weighed.potential(at)) + (at - centre) ** 2 / (2 * strength))

@@ -18,8 +18,9 @@ from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import DisorderAverage, Perturbation
 from symcavity.witness.declared import Carrier, declared_of
 from symcavity.witness.inserted import Inserted
+from symcavity.witness.moments import coupling_moment, free_points
 from symcavity.witness.registry import one_to_one, result, witness
-from symcavity.witness.world import Env, World, coupling_moment, free_points, same
+from symcavity.witness.world import Env, World, same
 
 SMALL = "at two or three sites of each kind"
 

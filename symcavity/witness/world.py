@@ -7,10 +7,8 @@ sum is a loop, a coupling an entry of a matrix, a response an entry of another o
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterator
 from itertools import product
-from types import MappingProxyType
 from typing import Any
 
 from sympy import (
@@ -49,11 +47,9 @@ from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.precision import mp
 from symcavity.model.averages import Average, Expect, Force, Lowest, SiteResponse
 from symcavity.model.couplings import Coupling
-from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, N, SiteCount, is_index
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.support import Anchor, Support
-from symcavity.model.times import Time
 from symcavity.record.symbols import (
     CavitySymbol,
     ComponentSymbol,
@@ -61,24 +57,17 @@ from symcavity.record.symbols import (
     MovingParameter,
     Perturbation,
     ResponseElement,
-    Source,
 )
-from symcavity.witness.silent import silent
+from symcavity.witness.responding import NOWHERE, Env, Key, Open, Responding
 
 STEPS = 3  # times that are written out
 WIDTH = 2  # components that are written out, where their number is a symbol
 DIGITS = 40
 CLOSE = mp.mpf(10) ** -20
-Env = Mapping[Any, int]
-Key = tuple[Any, ...]
-NOWHERE: Env = MappingProxyType({})
 
 
-class Open(ValueError):
-    """An expression holds something that this world has no number for."""
 
-
-class World:
+class World(Responding):
     """Numbers for the quantities of a system.
 
     Parameters
@@ -314,95 +303,6 @@ class World:
         """A delta function of a difference of times: one over a step where they are equal."""
         return (self.evaluate(node.args[0], env) == 0) / self.element()
 
-    # -- responses and disturbances ------------------------------------------------------------------
-
-    def response(self, state: Key, source: Key) -> Any:
-        """An entry of the response matrix: d(state)/d(source); what is later has no influence."""
-        ((kind,), (_, _, label)) = source[2], source[1].partition("_")
-        if (state[1], kind, int(label or 1) - 1) in self._silent:
-            return mp.mpf(0)
-        source, factor = self._through(source)
-        timed = all(len(where) > len(slots) for _, _, slots, where in (state, source)) and self.system.time is not None
-        if timed and source[3][-1] > state[3][-1] - (not self._is_instant(state, source)):
-            at_once = source[3][-1] == state[3][-1]  # in continuous time, an answer that is no delta function
-            if self.causal or (at_once and self.system.flowing):
-                return mp.mpf(0)
-        return self.number(("R", state, source)) * factor
-
-    def _through(self, source: Key) -> tuple[Key, Any]:
-        """The source of the vector that a site hears, and the factor in it of the field whose source is given."""
-        ((kind,), (name, _, label)) = source[2], source[1].partition("_")
-        law = self.system.laws[kind]
-        if len(law.fields) == 1 or not all(f.components for f in law.fields):
-            return source, 1
-        part = law.carrier(law.fields[int(label or 1) - 1]).lhs
-        (whole,) = (e for e in law.equations if e.lhs != part and e.difference.has(part))
-        return (source[0], name, *source[2:]), self.value(whole.rhs.diff(part))
-
-    @cached_property
-    def _silent(self) -> frozenset[Any]:
-        return silent(self.system)
-
-    def _is_instant(self, state: Key, source: Key) -> bool:
-        """Whether an equation tells a state at once what its source does."""
-        ((kind,), (_, _, label)) = source[2], source[1].partition("_")
-        field = self.system.laws[kind].fields[int(label or 1) - 1]
-        q = next(q for q in self.system.motion.updates if q.family.name == state[1])
-        return bool(self.system.motion.is_instant(q, field))
-
-    causal = True  # whether what is later has no influence
-
-    def site_response(self, node: SiteResponse, env: Env) -> Any:
-        """The response of a site to the source in its own equation."""
-        q = node.state
-        ((kind, at),) = q.site.items()
-        named = node.field
-        label = "" if named is None else self.labels.get((named.family, named.indices[len(named.site) :]), "")
-        field = self.system.laws[kind].fields[int(label or 1) - 1]
-        inner = (named or q).indices[len(q.site) :] if field.components else ()
-        when = () if node.time is None else (node.time,)
-        source = Source(kind, label, field.components, field.time)[(at, *inner, *when)]
-        return self.response(self.key(q, env), self.key(source, env))
-
-    def response_element(self, node: ResponseElement, env: Env) -> Any:
-        """An entry of a response matrix."""
-        message, source = node.args
-        at = self.key(source, env)
-        return mp.fsum(
-            self.evaluate(message.diff(q), env) * self.response(self.key(q, env), at)
-            for q in site_quantities(message, Variable, Field)
-        )
-
-    def perturbation(self, node: Perturbation, env: Env) -> Any:
-        """The change of a quantity in the disturbed system."""
-        if self.disturbance is None:
-            raise Open(f"nothing says how {node.args[0]} changes")
-        return self.disturbance(node.args[0], env)
-
-    disturbance: Callable[[Expr, Env], Any] | None = None
-
-    # -- support functions ---------------------------------------------------------------------------
-
-    touching: tuple[Any, Any] | None = None  # g(V) and the anchor point, where a set is known
-
-    def support(self, node: Any, env: Env) -> Any:
-        """A smooth concave function of degree one: a linear one minus a norm; or a component of its gradient."""
-        if self.touching is not None:
-            level, anchor = self.touching
-            if isinstance(node, Support):
-                return mp.mpf(level)
-            return mp.mpf(anchor[self.index(node.at, env) - int(self.evaluate(node.components.range[1], {}))])
-        index, low, high = node.components.range
-        count = int(self.evaluate(high, {})) - int(self.evaluate(low, {})) + 1
-        first = int(self.evaluate(low, {}))
-        V = [self.evaluate(node.body, {**env, index: first + k}) for k in range(count)]
-        A = [[mp.mpf(1 + (r == c)) / (3 + abs(r - c)) for c in range(count)] for r in range(count)]
-        size = mp.sqrt(mp.fsum(A[r][c] * V[r] * V[c] for r in range(count) for c in range(count)))
-        if isinstance(node, Support):
-            return mp.fsum((k + 2) * v for k, v in enumerate(V)) - size
-        at = self.index(node.at, env) - first
-        return at + 2 - mp.fsum(A[at][c] * V[c] for c in range(count)) / size
-
     # -- functions -----------------------------------------------------------------------------------
 
     def extremum(self, node: Any, env: Env) -> Any:
@@ -514,58 +414,6 @@ def _everything(system: Any) -> list[Expr]:
     out = [e.difference for e in system.declared]
     out += [q for law in system.laws.values() for q in law.unknowns]
     return out + [f.coupling for f in system.fields]
-
-
-def coupling_variance(world: World, key: Key) -> Any:
-    """The declared variance of a coupling, given by what it is known by; that of a site with itself is no exception."""
-    family = next(f.coupling.family for f in world.system.fields if f.coupling.family.name == key[1])
-    ends = list(zip(family.slots, key[3], strict=False))
-    return world.value(family.variance, {kind.index: at for kind, at in reversed(ends)})
-
-
-def coupling_moment(world: World, x: Key, y: Key) -> Any:
-    """The declared mean of the product of two centered couplings, given by what they are known by."""
-    families = {f.coupling.family.name: f.coupling.family for f in world.system.fields}
-    one, other = families[x[1]], families[y[1]]
-    if one != other:
-        rho = one.correlation.get(other, other.correlation.get(one, S.Zero))
-        if rho == 0 or x[3] != y[3]:
-            return mp.mpf(0)
-        return world.value(rho) * mp.sqrt(coupling_variance(world, x) * coupling_variance(world, y))
-    turned = world.value(one.reciprocity) if one.reciprocity != 0 and x[3] == y[3][::-1] else 0
-    return coupling_variance(world, x) * (int(x[3] == y[3]) + turned)
-
-
-def free_points(world: World, claims: Any) -> list[dict[Any, int]]:
-    """All values of the indices that claims leave free: of sites, and of components."""
-    ranges: dict[Any, range] = {}
-    exprs = [side for c in claims for side in ((c.lhs, c.rhs) if isinstance(c, Equation) else (c,))]
-    for expr in exprs:
-        bound = {lim[0] for s in expr.atoms(Sum) for lim in s.limits}
-        bound |= {node.components.index for node in expr.atoms(Support, Anchor)}
-        for q in site_quantities(expr):
-            for k, index in enumerate(q.indices):
-                if index in bound or not index.is_Symbol:
-                    continue
-                if k < len(q.family.slots):
-                    ranges.setdefault(index, world.sites(q.family.slots[k]))
-                else:
-                    ranges.setdefault(index, component_range(world, q.family.components))
-        for symbol in expr.atoms(ComponentSymbol):
-            if symbol.moves:
-                continue
-            limits = next(f.components for f in world.system.laws[symbol.kind].fields if f.components)
-            for index in symbol.indices:
-                if index.is_Symbol and index not in bound:
-                    ranges.setdefault(index, component_range(world, limits))
-    ranges |= {t: range(STEPS) for expr in exprs for t in expr.free_symbols if isinstance(t, Time)}
-    names = sorted(ranges, key=str)
-    return [dict(zip(names, chosen, strict=True)) for chosen in product(*(ranges[n] for n in names))]
-
-
-def component_range(world: World, limits: Any) -> range:
-    """The values of a component index."""
-    return range(int(world.value(limits[1])), int(world.value(limits[2])) + 1)
 
 
 def same(left: Any, right: Any) -> bool:

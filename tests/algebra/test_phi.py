@@ -36,7 +36,8 @@ from sympy import (
 )
 from sympy.printing.numpy import JaxPrinter
 
-from symcavity.algebra.phi import gaussian_density, gaussian_moment, mp_phi, phi, phi_coefficients, phi_reduce
+from symcavity.algebra.phi import gaussian_density, gaussian_moment, phi, phi_coefficients, phi_reduce
+from symcavity.algebra.phi_values import mp_phi
 from symcavity.errors import SymcavityError, ValuesError
 
 kappa = Symbol("kappa", real=True)
@@ -257,7 +258,7 @@ def test_series_and_limit():
 def test_tails_whose_squares_are_beyond_every_precision():
     from mpmath import libmp
 
-    from symcavity.algebra.phi import _phis_mpf, _tail
+    from symcavity.algebra.phi_values import _phis_mpf, _tail
 
     for order in (0, 1, 3):
         size = mpmath.mpf(10) ** 140

@@ -6,7 +6,8 @@ from sympy import Sum, Symbol, cosh, factorial, log, sinh
 
 from symcavity import ConvexProblem, Coupling, N, P, Sites, Variable, alpha, average, i, mu
 from symcavity.algebra.compiled import compiled
-from symcavity.algebra.phi import mp_phi, phi
+from symcavity.algebra.phi import phi
+from symcavity.algebra.phi_values import mp_phi
 from symcavity.algebra.precision import mp
 from symcavity.algebra.tails import with_scaled_tails
 

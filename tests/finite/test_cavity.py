@@ -12,7 +12,7 @@ from symcavity.errors import Infeasible, UnsupportedLaw
 from symcavity.face import ConvexProblem
 from symcavity.finite.experiment import cavity_experiment
 from symcavity.finite.insertion import extended, insert
-from symcavity.finite.run import as_system, prepare
+from symcavity.finite.setup import as_system, prepare
 from symcavity.model.kinds import DATUM, FEATURE, P, alpha, mu
 
 likelihood = ConvexProblem(Sum(log(1 + exp(-y[mu] * field)), (mu, 1, P)))

@@ -9,7 +9,7 @@ from sympy import Rational, Symbol
 from symcavity import Equation, ValuesError, alpha, average
 from symcavity.derivations import soft_margin
 from symcavity.finite.plots import plot_distribution
-from symcavity.finite.sweep import Sweep
+from symcavity.finite.swept import Sweep
 from symcavity.finite.tables import with_error
 
 problem = soft_margin.problem

@@ -10,7 +10,8 @@ from sympy import Abs, Max, Rational, Sum
 from symcavity.face import ConvexProblem
 from symcavity.finite import linearised, newton, single_site
 from symcavity.finite.messages import message_passing, started
-from symcavity.finite.run import as_system, prepare, simulate
+from symcavity.finite.run import simulate
+from symcavity.finite.setup import as_system, prepare
 from symcavity.finite.single_site import SingleSites
 from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu
 

@@ -24,7 +24,9 @@ from sympy import Abs, Eq, Ne, Sum, log, sqrt
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.face import ConvexProblem
 from symcavity.finite.responses import response_by_source
-from symcavity.finite.run import Simulations, as_system, simulate
+from symcavity.finite.run import simulate
+from symcavity.finite.setup import as_system
+from symcavity.finite.simulation import Simulations
 from symcavity.model.averages import average, response
 from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu
 from symcavity.model.quantities import Global

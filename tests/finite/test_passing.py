@@ -14,8 +14,9 @@ from symcavity.derivations import soft_manifold
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.finite.insertion import extended
 from symcavity.finite.minimum import solve_instance
-from symcavity.finite.passing import MessagePassing, Work, pass_one
-from symcavity.finite.run import Setup, as_system, prepare
+from symcavity.finite.passed import Work, pass_one
+from symcavity.finite.passing import MessagePassing
+from symcavity.finite.setup import Setup, as_system, prepare
 from symcavity.model.kinds import DATUM
 
 STEPS = (1, 2, 3, 5, 10)

@@ -34,7 +34,7 @@ from symcavity.finite.experiment import cavity_experiment
 from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import solve_instance
 from symcavity.finite.responses import Responses, response_by_source
-from symcavity.finite.run import prepare
+from symcavity.finite.setup import prepare
 from symcavity.finite.sweep import sweep_simulation
 from symcavity.model.kinds import DATUM, FEATURE
 

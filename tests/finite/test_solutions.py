@@ -30,7 +30,8 @@ from symcavity.finite.given_values import read_values
 from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import solve_instance
 from symcavity.finite.quadratic import quadratic_program, solve_assembled
-from symcavity.finite.run import as_system, simulate
+from symcavity.finite.run import simulate
+from symcavity.finite.setup import as_system
 from symcavity.model.averages import average, response
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import FEATURE, N, P, alpha, i, mu

@@ -18,7 +18,8 @@ from fuzz_grammar import Case
 
 import symcavity
 from symcavity.errors import FlatMinimum, Infeasible, InternalError, NotConverged, SeveralSolutions, SymcavityError
-from symcavity.model.quantities import Variable, families
+from symcavity.model.families import families
+from symcavity.model.quantities import Variable
 
 PACKAGE = str(Path(symcavity.__file__).parent)
 SLOW = {"declare": 1.0, "derive": 5.0, "solve": 10.0, "verify": 20.0}

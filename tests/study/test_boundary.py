@@ -23,7 +23,7 @@ from symcavity import (
     mu,
 )
 from symcavity.errors import NotConverged, UnstableSolution
-from symcavity.study import boundary
+from symcavity.study import line as study_line
 
 half = Rational(1, 2)
 x, w = Coupling("x"), Feature("w")
@@ -47,8 +47,8 @@ def test_lotka_volterra_loses_stability_along_a_line(monkeypatch):
     J = Coupling("J", between=(i, i), mean=A / N, variance=sigma**2 / N, reciprocity=g)
     species = System([], [Complementary(n[i], n[i] - 1 + Sum(J[i, j] * n[j], (j, 1, N)))])
     places, solves = [0, 0.125, 0.25, 0.375, 0.5], []
-    solve = boundary.solve_theory
-    monkeypatch.setattr(boundary, "solve_theory", lambda *a, **k: (solves.append(a[1][g]), solve(*a, **k))[1])
+    solve = study_line.solve_theory
+    monkeypatch.setattr(study_line, "solve_theory", lambda *a, **k: (solves.append(a[1][g]), solve(*a, **k))[1])
     line = species.cavity().boundary("stability", {sigma: ("0.9", "1.5")}, {g: places}, {A: 2}, dps=12)
     assert [float(y) for _, y, _ in line] == pytest.approx([np.sqrt(2) / (1 + g) for g in places], rel=1e-11)
     assert solves.count(places[4]) < 0.7 * solves.count(places[1])  # followed, in the place of a look everywhere
@@ -64,8 +64,13 @@ def test_a_smooth_law_loses_stability_after_a_few_searches(monkeypatch):
     J = Coupling("J", between=(i, i), mean=A / N, variance=sigma**2 / N)
     law = Complementary(n[i], n[i] - 1 + Sum(J[i, j] * n[j], (j, 1, N)) - m / n[i])
     theory = System([], [law]).cavity()
-    efforts, solve = [], boundary.solve_theory
-    monkeypatch.setattr(boundary, "solve_theory", lambda *a, **k: (efforts.append(k["effort"]), solve(*a, **k))[1])
+    efforts, solve = [], study_line.solve_theory
+
+    def noted(*args, **options):
+        efforts.append(options["effort"])
+        return solve(*args, **options)
+
+    monkeypatch.setattr(study_line, "solve_theory", noted)
     place = float(theory.boundary("stability", {sigma: ("0.5", "3")}, values={A: 2, m: "1/100"}))
     assert efforts.count("brief") <= 2 < efforts.count("near")
     assert theory.solve({A: 2, m: "1/100", sigma: place * (1 - 1e-6)}).stability < 1

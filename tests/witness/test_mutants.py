@@ -44,7 +44,7 @@ from symcavity import (
 )
 from symcavity.algebra import gaussian, piecewise
 from symcavity.derivations import kernel_ridge
-from symcavity.evaluate.solutions import solution
+from symcavity.evaluate.solutions import scattering
 from symcavity.method import eliminate, kkt, messages, orders, stability
 from symcavity.model.couplings import Coupling as CouplingFamily
 from symcavity.model.rewritings import means, units
@@ -248,7 +248,7 @@ MUTANTS = {
         "stability.spread",
     ),
     "the number of a stability": (
-        loop_of_three, solution.Solution, "stability",
+        loop_of_three, scattering.Scattering, "stability",
         "** (2 if", "** (2 if not", "stability",
     ),
     "crossed gains": (budget, stability, "_gain", "if g is not h:", "if g is h:", "stability.spread"),

@@ -16,7 +16,7 @@ from symcavity.algebra.joint import KINKS, JointAverage, LawSymbol
 from symcavity.evaluate.averages.edges import HELD, Edges
 from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
-from symcavity.sites.branching.branches import unkinked
+from symcavity.sites.branching.kinks import unkinked
 
 
 def leaves_of(exprs: Sequence[Expr]) -> list[Any]:

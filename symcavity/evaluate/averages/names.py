@@ -9,7 +9,7 @@ import numpy as np
 from sympy import Expr, S
 
 from symcavity.algebra.overflow import CODE
-from symcavity.algebra.phi import phi_in
+from symcavity.algebra.phi_values import phi_in
 from symcavity.evaluate.averages.special import np_overhang, np_phi
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symcavity.algebra.phi import checked_order, mp_phi
+from symcavity.algebra.phi_values import checked_order, mp_phi
 from symcavity.errors import ValuesError
 
 _SQRT_2PI = 2.5066282746310005

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -12,19 +12,15 @@ from sympy import Basic, Expr, Float, S, Symbol, nan, zoo
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import NumberedAverage
-from symcavity.algebra.precision import alone, given_out, mp, with_digits
+from symcavity.algebra.precision import alone, given_out, mp
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.averages.cancelling import followed
-from symcavity.evaluate.averages.integrals import LAWS
 from symcavity.evaluate.averages.tails import check_tails
 from symcavity.evaluate.averages.twice import evaluate_twice, limited
 from symcavity.evaluate.given.sizes import completed, ratio_named, sized
 from symcavity.evaluate.given.values import GUARD, GUARDS, Given, Task
-from symcavity.evaluate.solutions.next_order import SUPPORTED as LINEAR
-from symcavity.evaluate.solutions.next_order import NextOrder
-from symcavity.evaluate.solutions.spreads import Spreads, parts_of
-from symcavity.evaluate.solutions.table import Table
-from symcavity.evaluate.solutions.two_sites import two_sites
+from symcavity.evaluate.solutions.residuals import extended, gaps
+from symcavity.evaluate.solutions.scattering import Scattering
 from symcavity.method.eliminate import tidy_arguments
 from symcavity.model.content import without
 from symcavity.model.exact import is_random
@@ -39,10 +35,10 @@ Values = dict[Symbol, Any]
 
 
 @without(
-    "beside", "dimension", "environment", "expression", "in_own_units", "loose", "number", "origin", "own_environment",
-    "own_values", "quick", "reader", "rows", "sharpen", "solved_at", "task",
+    "beside", "dimension", "environment", "expression", "gain_in_words", "in_own_units", "loose", "number", "origin",
+    "own_environment", "own_values", "quick", "reader", "rows", "sharpen", "solved_at", "task",
 )  # fmt: skip
-class Solution(Table):
+class Solution(Scattering):
     """The solved theory at given values.
 
     ``solution[alpha]`` and ``solution[average(w[i]**2)]`` evaluate any unknown, parameter or observable; a text is read
@@ -296,32 +292,6 @@ class Solution(Table):
         return self._task.cancelling(exprs, tuple(self._own)).values(point, self.own_environment("numpy"))
 
     @property
-    @alone
-    def stability(self) -> Any:
-        """The gain of a small random change of all fields, after one round through the kinds: stable below one.
-
-        For features and data it is ``variance factors * alpha * <(dw/dI)^2> <(dlambda/dI)^2>``; in general the
-        largest eigenvalue of the matrix of such products (squared where every round has an even number of steps).
-        For convex sets other than balls it is sampled; ``stderr(theory.gains.product)`` is its standard error.
-        Message passing converges where it is below one (de Almeida and Thouless, J. Phys. A 11, 983, 1978).
-
-        Raises
-        ------
-        UnsupportedLaw
-            Where the condition is not derived: in the naive analysis.
-        """
-        found = self._task.gains()
-        if (product := found.product) is not None:
-            return self[product]
-        matrix = mp.matrix([[self.number(e) if e != 0 else 0 for e in row] for row in found.matrix])
-        if any(mp.isinf(e) for e in matrix):  # where states jump
-            return given_out(mp.inf)
-        with mp.workdps(self.dps + GUARD):
-            largest = max(abs(e) for e in mp.eig(matrix, left=False, right=False))
-        with mp.workdps(self.dps):
-            return given_out(+largest ** (2 if found.there_and_back else 1))
-
-    @property
     def objective(self) -> Any:
         """The minimum of a declared convex problem divided by N, which is the value of its saddle.
 
@@ -333,150 +303,6 @@ class Solution(Table):
             For a system of equations, which minimizes nothing.
         """
         return self[self._task.objective()]
-
-    def variance(self, what: Any = "objective") -> Any:
-        """N times the variance between instances of a quantity per feature, to leading order in N.
-
-        Couplings and quenched parameters are drawn anew in each instance.  An observable of one instance scatters about
-        the theory by ``sqrt(solution.variance(observable)/N)``.
-
-        Parameters
-        ----------
-        what : str or Expr
-            ``'objective'``: the minimum of a declared convex problem, so that this is ``Var(E)/N`` of the minimum
-            ``E``.  Or a function of averages over sites, ``average(w[i]**2)``.
-
-        Returns
-        -------
-        mpf
-            ``alpha Var(M_d) + Var(M_f) - alpha <lambda**2> <w**2>`` for the minimum and one coupling between features
-            and data, with the minima ``M`` of single sites; in general a sum over kinds minus a sum over couplings.
-
-        Raises
-        ------
-        UnsupportedLaw
-            For systems of equations, labels drawn on a field, vector fields and reciprocities; and for observables
-            of problems with variables that all sites share, or with fields that are correlated.
-        """
-        if isinstance(what, str) and what == "objective":
-            return self[self._task.variance_of_minimum()]
-        return self._spread(what, what)
-
-    def next_order(self, what: Any = "objective") -> Any:
-        """N times by how much the mean over instances of a quantity per feature differs from its limit: to order 1/N.
-
-        For problems whose laws are all linear, of quadratic losses and penalties, with real Gaussian couplings between
-        two kinds of sites. It is a derivative of ``log(1 - stability)/2``.
-
-        Parameters
-        ----------
-        what : str or Expr
-            ``'objective'``, the minimum of a declared convex problem, or a response, ``response(w)``.
-
-        Raises
-        ------
-        UnsupportedLaw
-            For other laws, other systems, and other quantities.
-        """
-        found, read, _ = self._task.perturbed()
-        if not self._task.linear:
-            raise UnsupportedLaw("Not all laws are linear: means to order 1/N are not known.", LINEAR)
-        if self.is_limit or not self.stability < 1:
-            raise UnsupportedLaw("Means to order 1/N are known of stable solutions.", "a stability below one")
-        order = NextOrder(self, found)
-        if isinstance(what, str) and what == "objective":
-            return with_digits(given_out(order.minimum()), self.dps)
-        return with_digits(given_out(order.response(read(what))), self.dps)
-
-    def _spread(self, one: Any, other: Any) -> Any:
-        """N times the covariance of two observables between instances."""
-        found, read, in_states = self._task.perturbed()
-        if self.is_limit or not self.stability < 1:
-            raise UnsupportedLaw(
-                "Fluctuations between instances are derived for stable solutions, and this is a limit or not stable.",
-                "solutions of closed equations, of a stability below one",
-            )
-        exprs = [self._task.objective() if key == "objective" else read(key) for key in (one, other)]
-        parts = [parts_of(self, expr, found.shares, in_states) for expr in exprs]
-        return with_digits(given_out(Spreads(self, found).covariance(*parts)), self.dps)
-
-    def covariance(self, what: Any, other: Any = None, *, over: Any = None) -> Any:
-        """Covariances: of two observables between instances, or of two sites at given couplings.
-
-        Parameters
-        ----------
-        what : Variable or Expr
-            A quantity of one kind of site, ``w`` or ``w[i] - t[i]``, with ``over=``; or an observable of an instance, a
-            function of averages or ``'objective'``, with another one.
-        other : Expr, optional
-            The other observable.
-        over : sequence of Quenched, optional
-            What varies; the couplings and all other quenched parameters are given.
-
-        Returns
-        -------
-        mpf or SiteCovariance
-            Of observables N times their covariance, as :meth:`variance`.  Of sites ``.variance``, ``.off_diagonal``
-            (N times the mean square of ``C_ij``, i and j different), ``.dimension``, ``.moments`` of the eigenvalues.
-
-        Raises
-        ------
-        UnsupportedLaw
-            Where it is not derived: vector fields, and sites whose states have a mean over what varies, which
-            differs from site to site.
-        NotConverged
-            Where the solution is not stable, so that covariances grow without bound.
-        ValuesError
-            If neither another observable nor what varies is given, or both.
-        """
-        if (other is None) == (over is None):
-            raise ValuesError(
-                "A covariance is one of two observables, or one of two sites over what varies.",
-                "solution.covariance(average(w[i]**2), 'objective'), solution.covariance(w, over=[xi])",
-            )
-        if other is not None:
-            return self._spread(what, other)
-        return two_sites(self, self._task.pair(what, over), self.stability)
-
-    def dimension(self, what: Any, *, over: Any) -> Any:
-        """The share of all directions that a quantity of the sites explores at given couplings.
-
-        ``(sum C_ii)**2 / (n sum C_ij**2)`` for the covariances ``C`` of ``n`` sites over what varies, in the limit: the
-        participation ratio of the eigenvalues over ``n``.  It is one for independent sites of one variance.
-
-        Parameters and errors are those of :meth:`covariance`.
-        """
-        return self.covariance(what, over=over).dimension
-
-    def pace(self, damping: float = 0.0) -> float:
-        """By which factor a step of message passing shrinks small random changes, where a share of moves is not made.
-
-        The largest ``m`` with ``(m - damping)**2 = (1 - damping)**2 * rho``, where ``rho`` is the largest eigenvalue of
-        the gains from kind to kind, those of what is heard in the same step times ``m**2``.  At ``m = 1`` damping drops
-        out: it is below one where the stability is, with damping or without.  Without, for two kinds of sites, its
-        square is the stability.  In double.
-
-        Raises
-        ------
-        UnsupportedLaw
-            Where the stability is not derived, and for limits with states at rest.
-        """
-        found, order = self._task.gains(), list(self._task.kinds)
-        gain = np.array([[float(self.number(e)) if e != 0 else 0.0 for e in row] for row in found.matrix])
-        if not np.all(np.isfinite(gain)):
-            raise UnsupportedLaw("A limit with states at rest has no pace.", "solutions of closed equations")
-        same = [order.index(s.sender) < order.index(s.hearer) for s in found.spreads]
-
-        def step(m: float) -> float:
-            largest = max(abs(np.linalg.eigvals(gain * np.where(same, m * m, 1.0))), default=0.0)
-            return damping + (1 - damping) * float(np.sqrt(largest))
-
-        before, now = np.inf, 1.0
-        while step(now) > now:
-            now *= 2
-        while now < before:  # from above, down to the largest root
-            before, now = now, step(now)
-        return before
 
     @property
     def residual(self) -> Any:
@@ -492,12 +318,12 @@ class Solution(Table):
             env, whole = self.own_environment("numpy"), self._task.together(sides)
             with np.errstate(all="ignore"):
                 whole.refine(env, grids := whole.grids())
-                found = dict(enumerate(whole.at(_extended(env), grids)[0])) | self._mended(sides)
-                values = [mp.mpf(float(v)) for v in _gaps(list(found.values()))]
+                found = dict(enumerate(whole.at(extended(env), grids)[0])) | self._mended(sides)
+                values = [mp.mpf(float(v)) for v in gaps(list(found.values()))]
         else:
             with mp.workdps(self.dps + self._guard + GUARD):
                 env = self.own_environment("mpmath")
-                values = _gaps([limited(self._task.compiled(e, "mpmath"), env) for e in sides])
+                values = gaps([limited(self._task.compiled(e, "mpmath"), env) for e in sides])
         if any(map(mp.isinf, self.values.values())):  # at an edge equations are met as limits
             values = [v for v in values if mp.isfinite(v)]
         return max((mp.inf if mp.isnan(v) else v for v in values), default=mp.zero)
@@ -522,7 +348,7 @@ class Solution(Table):
         lines = [" at ".join(["Solution", *filter(None, [self._point()])])]
         lines += [f"  {s!s:<18} = {mp.nstr(v, digits)}" for s, v in self.rows()]
         with suppress(UnsupportedLaw, NotConverged):
-            lines.append(f"  stability          = {self._gain()}  (stable below 1)")
+            lines.append(f"  stability          = {self.gain_in_words()}  (stable below 1)")
         lines.append(f"  residual           = {mp.nstr(self.residual, 3)}")
         if rough:
             said = "no digit" if not self.digits else f"about {digits} digit{'s' if digits > 1 else ''}"
@@ -534,12 +360,6 @@ class Solution(Table):
 
     __repr__ = __str__
 
-    def _gain(self) -> str:
-        """The stability, to the digits that are known where it is sampled."""
-        value, product = float(self.stability), self._task.gains().product
-        error = 0.0 if product is None else self.stderr(product)
-        return mp.nstr(mp.mpf(value), max(1, int(np.log10(value / error))) if 0 < error < value else 6)
-
     def _point(self) -> str:
         """Where it was solved, in a line."""
         return ", ".join(f"{k} = {_brief(v)}" for k, v in {**self.given.exact, **self.beside}.items())
@@ -550,7 +370,7 @@ class Solution(Table):
         digits = max(self.dps, 6)
         rows: list[tuple[str, str]] = [(Formula.of(s), mp.nstr(v, digits)) for s, v in self.rows()]
         with suppress(UnsupportedLaw, NotConverged):
-            rows.append(("stability", f"{self._gain()} (stable below 1)"))
+            rows.append(("stability", f"{self.gain_in_words()} (stable below 1)"))
         rows.append(("residual", mp.nstr(self.residual, 3)))
         rows += [("note", remark) for remark in self.remarks]
         return html(["", "value"], rows, str(self).splitlines()[0])
@@ -571,36 +391,3 @@ def _brief(value: Any) -> str:
 def _free(expr: Expr) -> set[Any]:
     """Free symbols, those of the placeholder left out."""
     return {s for s in expr.free_symbols if s.name != "_"}
-
-
-def _gaps(sides: Sequence[Any]) -> list[Any]:
-    """How far each equation is from holding, by its two sides."""
-    return [_relative(a, b) for a, b in zip(sides[::2], sides[1::2], strict=True)]
-
-
-def _relative(a: Any, b: Any) -> Any:
-    if a == b:
-        return 0 * abs(b) if np.isfinite(float(b)) else mp.mpf(0)
-    return abs(a - b) / max(abs(a), abs(b), 1 if a == 0 or b == 0 else 0)
-
-
-class _Extended:
-    """The law of a side in extended precision."""
-
-    def __init__(self, law: Any) -> None:
-        self._law = law
-        self.finest = law.finest
-        self.is_ruled = law.is_ruled
-
-    def table(self, families: Any, level: int = 0) -> Any:
-        """Columns of values, and weights."""
-        columns, weights = self._law.table(families, level)
-        longer = None if weights is None else weights.astype(np.longdouble)
-        return tuple(c.astype(np.longdouble) for c in columns), longer
-
-
-def _extended(env: dict[Any, Any]) -> dict[Any, Any]:
-    """Return the same values in extended precision (where the platform has it)."""
-    out: dict[Any, Any] = {k: np.longdouble(v) for k, v in env.items() if k != LAWS}
-    out[LAWS] = {side: _Extended(law) for side, law in env[LAWS].items()}
-    return out

@@ -23,6 +23,7 @@ from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.averages import Average
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
+from symcavity.model.families import families
 from symcavity.model.fields import couples_itself, free_kind, kind_of_sum, outer_sums, site_sum, summation_index
 from symcavity.model.kinds import Kind, N, in_units_of_n
 from symcavity.model.names import fresh_name
@@ -32,7 +33,6 @@ from symcavity.model.quantities import (
     SharedState,
     SiteQuantity,
     Variable,
-    families,
     site_quantities,
 )
 from symcavity.model.rewriting import Declaration, Rewriting, holds_sums, sides, with_sides

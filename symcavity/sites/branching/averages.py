@@ -7,9 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from sympy import (
-    Abs,
     Add,
-    And,
     Dummy,
     Expr,
     Ge,
@@ -23,32 +21,29 @@ from sympy import (
     Tuple,
     cancel,
     factor_terms,
-    fraction,
     oo,
     sign,
     sqrt,
-    together,
 )
 from sympy.core.relational import Relational
 
-from symcavity.algebra.gaussian import GaussianAverage, average_branches, gaussian_average
-from symcavity.algebra.implicit import ImplicitAverage, implicit_average
-from symcavity.algebra.signs import sign_of
+from symcavity.algebra.gaussian import average_branches, gaussian_average
+from symcavity.algebra.implicit import implicit_average
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind
 from symcavity.model.names import fresh_name
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
-from symcavity.sites.branching.branches import KINKS, decided, tidy_fraction
+from symcavity.sites.branching.branches import tidy_fraction
 from symcavity.sites.branching.joining import joined
+from symcavity.sites.branching.kinks import KINKS, decided
 from symcavity.sites.branching.parts import average_by_parts
 from symcavity.sites.branching.polyhedra import over_cells
 from symcavity.sites.branching.shifts import Shift, find_shift
+from symcavity.sites.branching.simplified import cancelled, cleared, odd_signs, settled, without_order
 from symcavity.sites.branching.solution import SiteSolution
 from symcavity.sites.branching.thresholds import Thresholds, find_thresholds
 from symcavity.sites.by_parts import by_parts, weights
-
-LONGEST = 400  # operations, above which a sum is left as it is
 
 
 @dataclass(frozen=True)
@@ -189,7 +184,7 @@ class SiteEnsemble:
                 averaged = over_cells(cells, zs)
                 if averaged is not None:
                     return averaged
-            out = _without_order(cells, z)
+            out = without_order(cells, z)
         else:
             breaks = [
                 cancel((r.high.xreplace(self._zero()) - s * mean) / scale)
@@ -209,11 +204,11 @@ class SiteEnsemble:
                     row = {m: region.values[q].xreplace(self._zero()) for q, m in quantities.items()}
                     row |= {m: self.response(region.values, None, r).xreplace(self._zero()) for r, m in marks.items()}
                     values.append({m: v.xreplace(inner).xreplace(rule) for m, v in row.items()})
-                    values[-1] |= {m: _cleared(e.xreplace(values[-1]), positive) for e, m in events.items()}
+                    values[-1] |= {m: cleared(e.xreplace(values[-1]), positive) for e, m in events.items()}
                 expr = expr.xreplace(events)
                 out = average_branches(breaks, values, expr.xreplace(inner).xreplace(rule), z)
         for outer in reversed(zs[:-1]):
-            out = gaussian_average(_odd_signs(out, outer), outer)
+            out = gaussian_average(odd_signs(out, outer), outer)
         return out
 
     def _marginal(self, body: Expr) -> Expr | None:
@@ -272,7 +267,7 @@ class SiteEnsemble:
             row |= {m: self.response(branch.values, None, r).xreplace(self._zero()) for r, m in marks.items()}
             parts = [expr.xreplace(row), *(c.xreplace(self._zero()) for c in branch.conditions)]
             body, *conditions = (part.xreplace(inner).xreplace(rule) for part in parts)
-            out.append((_settled(body), conditions))
+            out.append((settled(body), conditions))
         return out
 
     def _implicit(
@@ -355,61 +350,6 @@ class SiteEnsemble:
                     continue
             total += by_parts(self, field, state, self.over_fields)
         return cancelled(total)
-
-
-def cancelled(expr: Expr) -> Expr:
-    """Cancel what a sum has in common with its denominator, square roots of quantities included.
-
-    The determinant of the covariances often drops out; where fields coincide at the root, it would be 0/0.
-    """
-    if expr.count_ops() > LONGEST or expr.has(GaussianAverage, ImplicitAverage):
-        return expr
-    halves = {p.base for p in expr.atoms(Pow) if p.exp.is_Rational and p.exp.q == 2 and not p.base.is_number}
-    rule = {b: Dummy(f"r{k}", positive=True) for k, b in enumerate(sorted(halves, key=str)) if not b.is_Add}
-    plain = expr.xreplace({b: r**2 for b, r in rule.items()})
-    found = cancel(together(plain)).xreplace({r: sqrt(b) for b, r in rule.items()})
-    return min((expr, found), key=lambda e: len(str(e)))
-
-
-def _settled(body: Expr) -> Expr:
-    """What is compared on one branch, as one difference: states at an edge of the law differ by a constant there."""
-    rule = {}
-    for test in body.atoms(Relational):
-        gap = tidy_fraction(test.lhs - test.rhs)
-        if gap.free_symbols < test.free_symbols:
-            rule[test] = test.func(gap, S.Zero)
-    return body.xreplace(rule)
-
-
-def _cleared(body: Expr, positive: list[Expr]) -> Expr:
-    """Events without the denominators that were taken as positive."""
-    rule = {}
-    for test in body.atoms(Relational):
-        top, bottom = fraction(cancel(test.lhs - test.rhs))
-        side = next((s for g in positive if (s := sign_of(cancel(bottom / g))) in (1, -1)), None)
-        if side is not None:
-            rule[test] = test.func(side * top, S.Zero)
-    return body.xreplace(rule)
-
-
-def _without_order(cells: list[tuple[Expr, list[Expr]]], z: Symbol) -> Expr:
-    """Average over branches that come in no single order: by cases, and in general numerically."""
-    cases = [(body, And(*(c >= 0 for c in conditions))) for body, conditions in cells]
-    return gaussian_average(Piecewise(*cases[:-1], (cases[-1][0], True)), z)
-
-
-def _odd_signs(expr: Expr, z: Symbol) -> Expr:
-    """Reduce even powers of signs to one, and their absolute values too; of a positive multiple to that of ``z``."""
-    multiples = {s: s.args[0].as_independent(z, as_Add=False) for s in expr.atoms(sign)}
-    expr = expr.xreplace({s: sign(z) for s, (c, rest) in multiples.items() if rest == z and c.is_nonnegative})
-    rule: dict[Any, Any] = {Abs(s): S.One for s in expr.atoms(sign)}
-    for power in expr.atoms(Abs):
-        if isinstance(power.args[0], sign):
-            rule[power] = S.One
-    expr = expr.xreplace(rule)
-    return expr.replace(
-        lambda e: e.is_Pow and isinstance(e.base, sign) and e.exp.is_Integer, lambda e: e.base ** (e.exp % 2)
-    )
 
 
 def cholesky(rows: list[list[Expr]]) -> Matrix:

@@ -24,9 +24,10 @@ from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.model.convexity import seeded
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.ranges import values_in_range
+from symcavity.sites.branching.arranging import IllPosed
 from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.draws import DRAWS, Draws, symbols_in
-from symcavity.sites.branching.layout import IllPosed, solve_site
+from symcavity.sites.branching.layout import solve_site
 from symcavity.sites.branching.unknowns import GRID
 from symcavity.sites.protocol import SiteProblem, Solution
 

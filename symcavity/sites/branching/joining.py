@@ -10,7 +10,7 @@ from sympy import Add, Expr, S, Symbol, cancel
 
 from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import SiteQuantity
-from symcavity.sites.branching.branches import KINKS
+from symcavity.sites.branching.kinks import KINKS
 
 
 def joined(ensemble: Any, states: Iterable[SiteQuantity], answers: Iterable[SiteResponse] = ()) -> Any:

@@ -9,39 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import Abs, Dummy, Expr, Mul, S, Symbol, cancel, factor_terms, fraction, sign, sympify
-from sympy.core.relational import Relational
+from sympy import Dummy, Expr, Symbol
 
 from symcavity.algebra.compiled import compiled
-from symcavity.algebra.precision import exact_function, mp
-from symcavity.algebra.signs import sign_given, sign_of
-from symcavity.errors import UnsupportedLaw
 from symcavity.model.convexity import seeded
-from symcavity.model.quantities import Global, SiteQuantity
-from symcavity.sites.branching.branches import Branch, SitePuzzle
+from symcavity.model.quantities import SiteQuantity
+from symcavity.sites.branching.arranging import INSIDE, TRIALS, IllPosed, Layout
+from symcavity.sites.branching.branches import SitePuzzle
 from symcavity.sites.branching.draws import DRAWS, Draws, sample_value, symbols_in
-from symcavity.sites.branching.solution import Region, SiteSolution
-from symcavity.sites.branching.unknowns import GRID, has_poles, smooth, straightened, turned
-
-TRIALS = 2000
-OVERFLOW = 300.0  # beyond, exponentials overflow, and an undefined value says nothing
-_INSIDE = 1e-6
-
-
-class IllPosed(UnsupportedLaw):
-    """The branches of a law leave a gap or overlap: it does not fix the states for every field.
-
-    Attributes
-    ----------
-    shared : bool
-        Whether only parameters that all sites share decide it, whatever the signs of others.
-    """
-
-    shared = False
+from symcavity.sites.branching.solution import SiteSolution
+from symcavity.sites.branching.unknowns import has_poles, smooth
 
 
 def solve_site(
@@ -107,7 +87,7 @@ def solve_site(
         raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
     draws = draws or Draws()
     draws.read(branches)
-    layout = _Layout(branches, inner, sources, text, draws, matter if faces else ())
+    layout = Layout(branches, inner, sources, text, draws, matter if faces else ())
     found = layout.arrange()
     solution = SiteSolution(
         inner,
@@ -135,7 +115,7 @@ def _has_volume(
         where = 10 * generator.standard_t(2, size=(len(variables), TRIALS))
         holds = np.ones(TRIALS, dtype=bool)
         for call in calls:
-            holds &= np.broadcast_to(call(*where, *point), TRIALS) > _INSIDE
+            holds &= np.broadcast_to(call(*where, *point), TRIALS) > INSIDE
         if holds.any():
             return True
     return False
@@ -149,318 +129,3 @@ def _named(solution: SiteSolution, back: dict[Any, Any]) -> SiteSolution:
     return replace(
         solution, regions=tuple(map(named, solution.regions)), branches=tuple(map(named, solution.branches))
     )
-
-
-class _Layout:
-    """Finds the order of the branches along the field."""
-
-    def __init__(
-        self,
-        branches: list[Branch],
-        inner: Symbol,
-        sources: Sequence[Symbol],
-        text: str,
-        draws: Draws,
-        matter: Sequence[Expr],
-    ) -> None:
-        self.branches = straightened(branches, inner, draws, text)
-        self.inner, self.sources, self.text, self.draws = inner, tuple(sources), text, draws
-        self.lines: list[list[tuple[Expr, Expr]]] = [self._lines(b) for b in self.branches]
-        self.reference = self._reference()
-        self.overlapping = bool(matter)
-        same: dict[Any, int] = {}
-        # branches that differ in multipliers only have one name
-        self.names = [
-            same.setdefault((b.implicit, *(cancel(e.xreplace(b.values)) for e in matter)), k) if matter else k
-            for k, b in enumerate(self.branches)
-        ]
-
-    def _lines(self, branch: Branch) -> list[tuple[Expr, Expr]]:
-        """Each condition as (slope, offset) in the branch's own variable: the field, or the implicit unknown."""
-        variable = branch.implicit[0] if branch.implicit else self.inner
-        out = []
-        for condition in branch.conditions:
-            expanded = condition.expand()
-            out.append((expanded.diff(variable), expanded.xreplace({variable: S.Zero})))
-        return out
-
-    def _reference(self, *, implicit: bool = False) -> Expr:
-        """The reflection: the sign of a slope that the assumptions leave open, of branches of one sort."""
-        for branch, lines in zip(self.branches, self.lines, strict=True):
-            if bool(branch.implicit) != implicit:
-                continue
-            x = branch.implicit[0] if branch.implicit else self.inner
-            slopes = [slope for slope, _ in lines] + [v.diff(x) for v in branch.values.values() if implicit]
-            for slope in slopes:
-                if slope != 0 and sign_of(slope) is None:
-                    top, bottom = fraction(cancel(slope))
-                    factors = Mul.make_args(factor_terms(top)) + Mul.make_args(factor_terms(bottom))
-                    open_ = [f for f in factors if not sign_given(f, self.draws.positive)]
-                    if not open_ or any(f.has(x) for f in open_):
-                        continue
-                    factor = Mul(*open_)
-                    return factor if isinstance(factor, sign) else factor / Abs(factor)
-        return S.One
-
-    def _symbols(self) -> list[Any]:
-        exprs = [e for lines in self.lines for line in lines for e in line]
-        exprs += [v for b in self.branches for v in b.values.values()] + [self.reference]
-        exprs += [b.implicit[1] for b in self.branches if b.implicit]
-        return symbols_in(exprs, {self.inner, *(b.implicit[0] for b in self.branches if b.implicit)})
-
-    def arrange(self) -> tuple[tuple[Region, ...], tuple[Branch, ...], Expr, tuple[Relational, ...]]:
-        """Return (regions, branches, reflection, inequalities left open)."""
-        symbols = self._symbols()
-        self._turn_falling(symbols)
-
-        def call(expr: Expr, *first: Symbol) -> Any:
-            return compiled([*first, *symbols], expr)
-
-        numbers = _Huge(symbols, [self.reference, *(e for ls in self.lines for line in ls for e in line)])
-        psis = [_Huge([b.implicit[0], *symbols], [b.implicit[1]]) if b.implicit else None for b in self.branches]
-        rng = seeded(7)
-        layouts: list[tuple[tuple[int, ...], list[float]]] = []
-        points = []
-        first: list[tuple[float, Any]] = []  # the reflection and the lines at the first point
-        for _ in range(DRAWS):
-            point = [
-                0.0 if s in self.sources else v
-                for s, v in zip(symbols, self.draws.sample(symbols, rng), strict=True)
-            ]
-            s, *flat = numbers(*point)
-            found = iter(flat)
-            lines = [[(next(found), next(found)) for _ in ls] for ls in self.lines]
-            first = first or [(s, lines)]
-            intervals = self._intervals(lines, psis, s, point)
-            layouts.append(self._tile(intervals, symbols, s, point))
-            points.append(point)
-        orders = {order for order, _ in layouts}
-        if len(orders) > 1 and self.overlapping:
-            raise IllPosed(
-                f"{self.text} leaves multipliers undetermined where constraints meet, in no one order of branches.",
-                "constraints and kinks that meet at one place of a single variable",
-                "one constraint in place of several; kinks written as one Max(...)",
-            )
-        if len(orders) > 1:
-            if any(b.implicit for b in self.branches):
-                if self.reference == 1 and (other := self._reference(implicit=True)) != 1:
-                    self.reference = other
-                    return self.arrange()
-                raise UnsupportedLaw(
-                    f"{self.text}: the order of its branches depends on the parameters, and some are implicit.",
-                    "implicit laws whose branches come in one order",
-                    "declare the signs of the parameters: Symbol('...', positive=True)",
-                )
-            return (), tuple(self.branches), S.One, ()
-        (order,) = orders
-        breaks = [
-            self._boundary(order[k], order[k + 1], k, layouts, points, call, first[0]) for k in range(len(order) - 1)
-        ]
-        ends: list[Expr | None] = [None, *breaks, None]
-        regions = tuple(
-            Region(ends[k], ends[k + 1], self.branches[b].values, self.branches[b].implicit, self.branches[b].label)
-            for k, b in enumerate(order)
-        )
-        zero = dict.fromkeys(self.sources, S.Zero)
-        gaps = [(b - a).xreplace(zero) for a, b in pairwise(breaks)]
-        assumed = tuple(c for gap in gaps if sign_of(gap) not in (0, 1) and (c := gap >= 0) != S.true)
-        return regions, tuple(self.branches), self.reference, assumed
-
-    def _turn_falling(self, symbols: list[Any]) -> None:
-        """Write implicit branches in an unknown that grows with the reflected field: their ends stay in order."""
-        implicit = [(k, b) for k, b in enumerate(self.branches) if b.implicit is not None and len(self.branches) > 1]
-        if not implicit:
-            return
-        rng = seeded(7)
-        points = [self.draws.sample(symbols, rng) for _ in range(DRAWS)]
-        reflected = compiled(symbols, self.reference)
-        for k, branch in implicit:
-            ways = {(int(np.sign(reflected(*p))), self._way(branch, symbols, p)) for p in points}
-            ways = {(s, way) for s, way in ways if way}
-            turns = {s * way for s, way in ways}  # of the field that is reflected; or that of the field itself
-            turn = turns.pop() if len(turns) == 1 else self.reference * max((way for _, way in ways), default=1)
-            if turn != 1:
-                self.branches[k] = turned(branch, sympify(turn))
-                self.lines[k] = self._lines(self.branches[k])
-
-    def _way(self, branch: Branch, symbols: list[Any], point: list[float]) -> int:
-        """Whether the field grows (1) or falls (-1) with an implicit unknown at a point; 0 where it is not met."""
-        x, psi = branch.implicit or (S.Zero, S.Zero)
-        inside = np.ones(GRID.size, dtype=bool)
-        with np.errstate(all="ignore"):
-            for condition in branch.conditions:
-                inside &= np.broadcast_to(compiled([x, *symbols], condition)(GRID, *point), GRID.shape) >= 0
-            values = np.broadcast_to(compiled([x, *symbols], psi)(GRID[inside], *point), GRID[inside].shape)
-        values = values[np.isfinite(values)]
-        return 0 if values.size < 2 else 1 if values[-1] >= values[0] else -1
-
-    def _intervals(self, lines: Any, psis: Any, s: float, point: list[float]) -> list[tuple[float, float]]:
-        """The interval of the reflected field on which each branch holds."""
-        out = []
-        for ls, psi in zip(lines, psis, strict=True):
-            low, high = -np.inf, np.inf
-            if psi is not None:
-                self._check_monotone(ls, psi.double, point)
-            for a, b in ls:
-                if abs(a) < 1e-12:
-                    if b < -1e-9:
-                        low, high = 1.0, 0.0
-                    continue
-                edge = -b / a
-                if psi is not None:
-                    # at its very end a root may not be a number by rounding
-                    near = (edge + np.copysign(step, a) for step in (0, 1e-15 * abs(edge)))
-                    edge = next((v for x in near if not _is_nan(v := psi(x, *point)[0])), np.nan)
-                    (inside,) = psi(-b / a + np.copysign(max(1e-4, 1e-8 * abs(b / a)), a), *point)
-                    a = (1.0 if inside >= edge else -1.0) * s
-                a, edge = (a, edge * s) if psi is not None else (a * s, edge * s)
-                low, high = (max(low, edge), high) if a > 0 else (low, min(high, edge))
-            out.append((low, high))
-        return out
-
-    def _check_monotone(self, lines: Any, psi: Any, point: list[float]) -> None:
-        """Raise if the field is not a monotone function, onto the whole line, of an implicit unknown."""
-        inside = np.ones(GRID.size, dtype=bool)
-        for slope, offset in lines:
-            inside &= slope * GRID + offset >= 0
-        grid = GRID[inside]
-        if not grid.size:
-            return
-        with np.errstate(all="ignore"):
-            field_values = np.broadcast_to(np.asarray(psi(grid, *point)), grid.shape)
-        undefined = np.isnan(field_values) & (np.abs(grid) < OVERFLOW)
-        finite = field_values[np.isfinite(field_values)]
-        steps, size = np.diff(finite), 1e-9 * (1 + np.abs(finite[:-1]))
-        if undefined.any() or not (np.all(steps >= -size) or np.all(steps <= size)):
-            raise IllPosed(
-                f"{self.text} is not one-to-one: the field does not grow steadily with the state that it fixes.",
-                "smooth laws that have one solution for every value of the field",
-                "check the signs; where a logarithm or 1/R ends is a bound of the problem: h >= 0 beside -log(h), or "
-                "Complementary(R[i], ...) with K/R[i]",
-            )
-
-    def _tile(
-        self, intervals: list[tuple[float, float]], symbols: list[Any], s: float, point: list[float]
-    ) -> tuple[tuple[int, ...], list[float]]:
-        """Check that the intervals tile the line; return the order of the branches and the boundaries."""
-        alive = sorted((low, high, k) for k, (low, high) in enumerate(intervals) if _below(low, high, 1e-9))
-        order: list[int] = []
-        edges: list[float] = []
-        reach = -np.inf
-        if self.overlapping:
-            # the longest of those that begin together first, up to rounding
-            alive.sort(key=lambda row: (float(f"{float(row[0]):.7g}"), -float(f"{float(row[1]):.7g}"), row[2]))
-        for low, high, k in alive:
-            if order and self.names[order[-1]] == self.names[k] and not _below(reach, low):
-                if _below(reach, high):  # the same states go on, with other multipliers
-                    edges.append(reach)
-                    order.append(k)
-                    reach = high
-                continue
-            if order and _below(low, reach):
-                middle = (low + min(high, reach)) / 2
-                if self._agree(k, order[-1], [self.inner, *symbols], [s * _inside(middle), *point]):
-                    reach = max(reach, high)
-                    self.overlapping = True
-                    continue
-                raise IllPosed(f"{self.text}: two branches hold for the same field.", "laws with one solution")
-            if _below(reach, low):
-                break
-            if order:
-                edges.append(low)
-            order.append(k)
-            reach = high
-        if reach < np.inf:
-            shared = [s for s in symbols if isinstance(s, Global) and not s.is_nonnegative]
-            bounded = "".join(f'if {s} is never negative: Global("{s}", positive=True); ' for s in shared)
-            raise IllPosed(
-                f"{self.text}: no branch holds for some values of the field.",
-                "laws that fix the states for every value of the field",
-                bounded + "check the signs in the constraints, and that the penalties grow in every direction",
-            )
-        return tuple(order), edges
-
-    def _agree(self, a: int, b: int, symbols: list[Any], point: list[float]) -> bool:
-        """Whether two explicit branches have the same states at a point."""
-        if self.branches[a].implicit or self.branches[b].implicit:
-            return False
-        here, there = (compiled(symbols, list(self.branches[k].values.values()))(*point) for k in (a, b))
-        return np.allclose(np.array(here, dtype=float), np.array(there, dtype=float), rtol=1e-7, atol=1e-9)
-
-    def _boundary(
-        self, a: int, b: int, k: int, layouts: Any, points: Any, compile_: Any, first: tuple[float, Any]
-    ) -> Expr:
-        """The symbolic boundary between two neighbouring branches."""
-        zero = dict.fromkeys(self.sources, S.Zero)
-        candidates: list[tuple[Expr, Expr]] = []
-        reflected, at_first = first
-        there = float(layouts[0][1][k])
-        for branch, lines, numbers in ((self.branches[n], self.lines[n], at_first[n]) for n in (a, b)):
-            for (slope, offset), (rate, start) in zip(lines, numbers, strict=True):
-                if slope == 0:
-                    continue
-                if not branch.implicit and rate and not _is_near(float(-start / rate) * float(reflected), there):
-                    continue
-                edge = cancel(-offset / slope)
-                if branch.implicit:
-                    edge = branch.implicit[1].xreplace({branch.implicit[0]: edge})
-                candidates.append((edge, edge.xreplace(zero)))
-        for edge, bare in sorted(candidates, key=lambda c: (c[0].count_ops(), str(c[0]))):
-            call, s = compile_(bare), compile_(self.reference)
-            with np.errstate(over="ignore"):
-                match = all(
-                    _is_near(float(call(*p)) * float(s(*p)), float(edges[k]))
-                    for p, (_, edges) in zip(points, layouts, strict=True)
-                )
-            if match:
-                return cancel(self.reference * edge) if self.reference != 1 else edge
-        raise UnsupportedLaw(
-            f"{self.text}: the boundary between two branches is not one expression for all parameters.",
-            "parameters with declared signs",
-        )
-
-
-class _Huge:
-    """Expressions as a function of numbers; what is too large for double precision is a number of mpmath.
-
-    An idle bound may lie at a field of ``exp(10**4)``: it has its place in the order of branches like any other.
-    """
-
-    def __init__(self, symbols: Sequence[Any], exprs: Sequence[Expr]) -> None:
-        self.symbols, self.exprs = symbols, exprs
-        self._double = compiled(symbols, list(exprs))
-
-    def double(self, *point: Any) -> Any:
-        """The first expression in double precision."""
-        return self._double(*point)[0]
-
-    def __call__(self, *point: Any) -> list[Any]:
-        with np.errstate(all="ignore"):
-            values = [float(v) for v in self._double(*point)]
-        return [v if np.isfinite(v) else self._exact(k, point) for k, v in enumerate(values)]
-
-    def _exact(self, k: int, point: Sequence[Any]) -> Any:
-        marks = {s: Dummy(real=True) for s in self.symbols}
-        call = exact_function(list(marks.values()), self.exprs[k].xreplace(marks))
-        try:
-            value = call(*map(mp.convert, point))
-        except (ZeroDivisionError, ValueError):
-            return np.nan
-        return np.nan if mp.im(value) else mp.re(value)
-
-
-def _is_near(one: float, two: float) -> bool:
-    return bool(np.isclose(one, two, rtol=1e-6, atol=1e-9))
-
-
-def _is_nan(value: Any) -> bool:
-    return bool(value != value)
-
-
-def _below(one: Any, two: Any, part: float = 1e-7) -> bool:
-    """Whether a place of the line, whose ends are infinite, is below another by more than rounding."""
-    return bool(one < two and (np.inf in (-one, two) or two - one > part * (1 + abs(one))))
-
-
-def _inside(value: float) -> float:
-    return max(min(value, 1e3), -1e3)

@@ -16,10 +16,11 @@ from sympy import Add, Expr, Mul, S, cancel
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
-from symcavity.model.quantities import Quenched, families
+from symcavity.model.families import families
+from symcavity.model.quantities import Quenched
+from symcavity.sites.branching.arranging import IllPosed
 from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.feedback import solve_with_feedback
-from symcavity.sites.branching.layout import IllPosed
 from symcavity.sites.branching.solution import SiteSolution
 from symcavity.sites.protocol import SiteProblem, Solution
 

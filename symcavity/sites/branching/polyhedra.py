@@ -9,7 +9,7 @@ from sympy import Add, Eq, Expr, Ne, S, Symbol
 from symcavity.algebra.piecewise import NotPiecewisePolynomial
 from symcavity.algebra.polyhedral import MOST_FIELDS, CellAverage
 from symcavity.errors import UnsupportedLaw
-from symcavity.sites.branching.branches import unkinked
+from symcavity.sites.branching.kinks import unkinked
 
 
 def over_cells(cells: Iterable[tuple[Expr, Sequence[Expr]]], zs: Sequence[Symbol]) -> Expr | None:

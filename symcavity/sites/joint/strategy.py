@@ -14,7 +14,7 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.sites.branching.branches import KINKS, one_argument, piece_of
+from symcavity.sites.branching.kinks import KINKS, one_argument, piece_of
 from symcavity.sites.branching.strategy import sign_relations
 from symcavity.sites.joint.solution import JointEnsemble, JointSolution
 from symcavity.sites.protocol import SiteProblem, Solution

@@ -15,7 +15,7 @@ from sympy import Eq, Expr, Min, Ne, Piecewise, S, Symbol, cancel, false, oo, si
 from symcavity.algebra.piecewise import Builder, NotPiecewisePolynomial, Pieces
 from symcavity.algebra.signs import OpenSlope, Signs, Undetermined, sign_of
 from symcavity.errors import UnsupportedLaw
-from symcavity.sites.branching.layout import IllPosed
+from symcavity.sites.branching.arranging import IllPosed
 
 SUPPORTED = "energies that are polynomials of degree two between points; discrete states; inequalities"
 

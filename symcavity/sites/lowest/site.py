@@ -16,9 +16,9 @@ from symcavity.model.convexity import seeded
 from symcavity.model.laws import Weight
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.ranges import margins, values_in_range
+from symcavity.sites.branching.arranging import IllPosed
 from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.draws import DRAWS, sample_value, symbols_in
-from symcavity.sites.branching.layout import IllPosed
 from symcavity.sites.branching.solution import Region, SiteSolution
 from symcavity.sites.lowest.atoms import SUPPORTED, Atom, atoms_of, discrete
 from symcavity.sites.lowest.envelope import Envelope, direct, local, numbers, sequence, simple, where_it_is

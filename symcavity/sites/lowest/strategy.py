@@ -22,8 +22,9 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import LawFunction
-from symcavity.sites.branching.averages import SiteEnsemble, cancelled
-from symcavity.sites.branching.layout import IllPosed
+from symcavity.sites.branching.arranging import IllPosed
+from symcavity.sites.branching.averages import SiteEnsemble
+from symcavity.sites.branching.simplified import cancelled
 from symcavity.sites.branching.strategy import sign_relations
 from symcavity.sites.by_parts import weights
 from symcavity.sites.lowest.envelope import simple

@@ -1,0 +1,211 @@
+"""How a solved theory scatters: its stability, fluctuations between instances, and sites at given couplings."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+
+from symcavity.algebra.precision import alone, given_out, mp, with_digits
+from symcavity.errors import UnsupportedLaw, ValuesError
+from symcavity.evaluate.given.values import GUARD, Task
+from symcavity.evaluate.solutions.next_order import SUPPORTED as LINEAR
+from symcavity.evaluate.solutions.next_order import NextOrder
+from symcavity.evaluate.solutions.spreads import Spreads, parts_of
+from symcavity.evaluate.solutions.table import Table
+from symcavity.evaluate.solutions.two_sites import two_sites
+
+
+class Scattering(Table):
+    """A solution, asked how it spreads: small changes, instances about their limit, sites about their means."""
+
+    @property
+    @abstractmethod
+    def task(self) -> Task:
+        """What was solved."""
+
+    @property
+    @abstractmethod
+    def is_limit(self) -> bool:
+        """Whether some unknowns are limits that the equations do not reach."""
+
+    @abstractmethod
+    def stderr(self, key: Any) -> float:
+        """The standard error of an observable whose average is sampled."""
+
+    @property
+    @alone
+    def stability(self) -> Any:
+        """The gain of a small random change of all fields, after one round through the kinds: stable below one.
+
+        For features and data it is ``variance factors * alpha * <(dw/dI)^2> <(dlambda/dI)^2>``; in general the
+        largest eigenvalue of the matrix of such products (squared where every round has an even number of steps).
+        For convex sets other than balls it is sampled; ``stderr(theory.gains.product)`` is its standard error.
+        Message passing converges where it is below one (de Almeida and Thouless, J. Phys. A 11, 983, 1978).
+
+        Raises
+        ------
+        UnsupportedLaw
+            Where the condition is not derived: in the naive analysis.
+        """
+        found = self.task.gains()
+        if (product := found.product) is not None:
+            return self[product]
+        matrix = mp.matrix([[self.number(e) if e != 0 else 0 for e in row] for row in found.matrix])
+        if any(mp.isinf(e) for e in matrix):  # where states jump
+            return given_out(mp.inf)
+        with mp.workdps(self.dps + GUARD):
+            largest = max(abs(e) for e in mp.eig(matrix, left=False, right=False))
+        with mp.workdps(self.dps):
+            return given_out(+largest ** (2 if found.there_and_back else 1))
+
+    def variance(self, what: Any = "objective") -> Any:
+        """N times the variance between instances of a quantity per feature, to leading order in N.
+
+        Couplings and quenched parameters are drawn anew in each instance.  An observable of one instance scatters about
+        the theory by ``sqrt(solution.variance(observable)/N)``.
+
+        Parameters
+        ----------
+        what : str or Expr
+            ``'objective'``: the minimum of a declared convex problem, so that this is ``Var(E)/N`` of the minimum
+            ``E``.  Or a function of averages over sites, ``average(w[i]**2)``.
+
+        Returns
+        -------
+        mpf
+            ``alpha Var(M_d) + Var(M_f) - alpha <lambda**2> <w**2>`` for the minimum and one coupling between features
+            and data, with the minima ``M`` of single sites; in general a sum over kinds minus a sum over couplings.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For systems of equations, labels drawn on a field, vector fields and reciprocities; and for observables
+            of problems with variables that all sites share, or with fields that are correlated.
+        """
+        if isinstance(what, str) and what == "objective":
+            return self[self.task.variance_of_minimum()]
+        return self._spread(what, what)
+
+    def next_order(self, what: Any = "objective") -> Any:
+        """N times by how much the mean over instances of a quantity per feature differs from its limit: to order 1/N.
+
+        For problems whose laws are all linear, of quadratic losses and penalties, with real Gaussian couplings between
+        two kinds of sites. It is a derivative of ``log(1 - stability)/2``.
+
+        Parameters
+        ----------
+        what : str or Expr
+            ``'objective'``, the minimum of a declared convex problem, or a response, ``response(w)``.
+
+        Raises
+        ------
+        UnsupportedLaw
+            For other laws, other systems, and other quantities.
+        """
+        found, read, _ = self.task.perturbed()
+        if not self.task.linear:
+            raise UnsupportedLaw("Not all laws are linear: means to order 1/N are not known.", LINEAR)
+        if self.is_limit or not self.stability < 1:
+            raise UnsupportedLaw("Means to order 1/N are known of stable solutions.", "a stability below one")
+        order = NextOrder(self, found)
+        if isinstance(what, str) and what == "objective":
+            return with_digits(given_out(order.minimum()), self.dps)
+        return with_digits(given_out(order.response(read(what))), self.dps)
+
+    def _spread(self, one: Any, other: Any) -> Any:
+        """N times the covariance of two observables between instances."""
+        found, read, in_states = self.task.perturbed()
+        if self.is_limit or not self.stability < 1:
+            raise UnsupportedLaw(
+                "Fluctuations between instances are derived for stable solutions, and this is a limit or not stable.",
+                "solutions of closed equations, of a stability below one",
+            )
+        exprs = [self.task.objective() if key == "objective" else read(key) for key in (one, other)]
+        parts = [parts_of(self, expr, found.shares, in_states) for expr in exprs]
+        return with_digits(given_out(Spreads(self, found).covariance(*parts)), self.dps)
+
+    def covariance(self, what: Any, other: Any = None, *, over: Any = None) -> Any:
+        """Covariances: of two observables between instances, or of two sites at given couplings.
+
+        Parameters
+        ----------
+        what : Variable or Expr
+            A quantity of one kind of site, ``w`` or ``w[i] - t[i]``, with ``over=``; or an observable of an instance, a
+            function of averages or ``'objective'``, with another one.
+        other : Expr, optional
+            The other observable.
+        over : sequence of Quenched, optional
+            What varies; the couplings and all other quenched parameters are given.
+
+        Returns
+        -------
+        mpf or SiteCovariance
+            Of observables N times their covariance, as :meth:`variance`.  Of sites ``.variance``, ``.off_diagonal``
+            (N times the mean square of ``C_ij``, i and j different), ``.dimension``, ``.moments`` of the eigenvalues.
+
+        Raises
+        ------
+        UnsupportedLaw
+            Where it is not derived: vector fields, and sites whose states have a mean over what varies, which
+            differs from site to site.
+        NotConverged
+            Where the solution is not stable, so that covariances grow without bound.
+        ValuesError
+            If neither another observable nor what varies is given, or both.
+        """
+        if (other is None) == (over is None):
+            raise ValuesError(
+                "A covariance is one of two observables, or one of two sites over what varies.",
+                "solution.covariance(average(w[i]**2), 'objective'), solution.covariance(w, over=[xi])",
+            )
+        if other is not None:
+            return self._spread(what, other)
+        return two_sites(self, self.task.pair(what, over), self.stability)
+
+    def dimension(self, what: Any, *, over: Any) -> Any:
+        """The share of all directions that a quantity of the sites explores at given couplings.
+
+        ``(sum C_ii)**2 / (n sum C_ij**2)`` for the covariances ``C`` of ``n`` sites over what varies, in the limit: the
+        participation ratio of the eigenvalues over ``n``.  It is one for independent sites of one variance.
+
+        Parameters and errors are those of :meth:`covariance`.
+        """
+        return self.covariance(what, over=over).dimension
+
+    def pace(self, damping: float = 0.0) -> float:
+        """By which factor a step of message passing shrinks small random changes, where a share of moves is not made.
+
+        The largest ``m`` with ``(m - damping)**2 = (1 - damping)**2 * rho``, where ``rho`` is the largest eigenvalue of
+        the gains from kind to kind, those of what is heard in the same step times ``m**2``.  At ``m = 1`` damping drops
+        out: it is below one where the stability is, with damping or without.  Without, for two kinds of sites, its
+        square is the stability.  In double.
+
+        Raises
+        ------
+        UnsupportedLaw
+            Where the stability is not derived, and for limits with states at rest.
+        """
+        found, order = self.task.gains(), list(self.task.kinds)
+        gain = np.array([[float(self.number(e)) if e != 0 else 0.0 for e in row] for row in found.matrix])
+        if not np.all(np.isfinite(gain)):
+            raise UnsupportedLaw("A limit with states at rest has no pace.", "solutions of closed equations")
+        same = [order.index(s.sender) < order.index(s.hearer) for s in found.spreads]
+
+        def step(m: float) -> float:
+            largest = max(abs(np.linalg.eigvals(gain * np.where(same, m * m, 1.0))), default=0.0)
+            return damping + (1 - damping) * float(np.sqrt(largest))
+
+        before, now = np.inf, 1.0
+        while step(now) > now:
+            now *= 2
+        while now < before:  # from above, down to the largest root
+            before, now = now, step(now)
+        return before
+
+    def gain_in_words(self) -> str:
+        """The stability, to the digits that are known where it is sampled."""
+        value, product = float(self.stability), self.task.gains().product
+        error = 0.0 if product is None else self.stderr(product)
+        return mp.nstr(mp.mpf(value), max(1, int(np.log10(value / error))) if 0 < error < value else 6)

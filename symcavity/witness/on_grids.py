@@ -1,0 +1,177 @@
+"""Averages in double over a grid of all fields: states are found by testing branches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm, qmc
+from sympy import (
+    Dummy,
+    Expr,
+    Heaviside,
+    S,
+    Symbol,
+    lambdify,
+    sign,
+)
+
+from symcavity.algebra.precision import mp
+from symcavity.algebra.quadrature import break_points
+from symcavity.model.averages import SiteResponse
+from symcavity.model.quantities import Quenched, site_quantities
+from symcavity.witness.bisection import bisected, within
+from symcavity.witness.drawn import cases, given_averages
+
+STEP = 1e-6  # between two fields whose states are compared
+MANY = 4  # fields, or more: points of a low-discrepancy sequence in the place of a grid
+MODULES = ["numpy", "scipy"]  # the second for error functions
+
+
+def average_on_grid(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], nodes: int) -> Any:
+    """Average in double over a grid of all fields; the states are found by testing the branches."""
+    solution = side.solution
+    sources = list(side.problem.plain_sources().values())
+    order = [h.eta for h in side.problem.ordered()]
+    exprs = [body, *side.covariance.values()]
+    for b in solution.branches:
+        exprs += [*b.values.values(), *b.conditions, *([b.implicit[1]] if b.implicit else [])]
+    quenched = sorted({q for e in exprs for q in site_quantities(e, Quenched)}, key=str)
+    total = 0.0
+    for case, weight in cases(quenched, laws):
+        rule = {**values, **case}
+
+        def plain(expr: Expr, rule: dict[Any, Any] = rule) -> Expr:
+            return given_averages(expr, laws).xreplace(rule)
+
+        matrix = np.array([[float(plain(side.covariance[a, b])) for b in order] for a in order])
+        lower = np.linalg.cholesky(matrix)
+        quiet = dict.fromkeys(sources, S.Zero)
+        jumps = {b for e in exprs if e.has(sign, Heaviside) for b in jumps_of(plain(e.xreplace(quiet)), order[0])}
+        cuts = {b / float(lower[0, 0]) for b in jumps}
+        laid = _laid(solution, plain, order, quiet)
+        if len(order) == 1:
+            cuts |= _kinks(laid, float(lower[0, 0]))
+        points, weights = gaussian_grid(len(order), nodes, tuple(sorted(cuts)))
+        fields = lower @ points
+
+        def read(expr: Expr, plain: Any = plain, quiet: Any = quiet) -> Expr:
+            return plain(expr.xreplace(quiet))
+
+        def states(expr: Expr, at: np.ndarray, laid: Any = laid, read: Any = read) -> np.ndarray:
+            return _on_branches(laid, read, expr, at)
+
+        slopes = {r: Dummy("R", real=True) for r in sorted(body.atoms(SiteResponse), key=str)}
+        if slopes:
+            quotients = [_quotient(side, states, r, order, fields) / float(plain(_factor(side, r))) for r in slopes]
+            found = lambdify(list(slopes.values()), plain(body.xreplace(slopes)), "numpy")(*quotients)
+            found = found * states(S(weight), fields)
+        else:
+            found = states(weight * body, fields)
+        total += float(np.sum(weights * found))
+    return mp.mpf(total)
+
+
+def _factor(side: Any, node: SiteResponse) -> Expr:
+    """The factor of the field in the equation whose source a response is to."""
+    return heard_through(side, node).factor
+
+
+def heard_through(side: Any, node: SiteResponse) -> Any:
+    """The field that a response is to: of the equation that is named, or the first."""
+    return next((h for h in side.heard if h.carrier == node.field), side.heard[0])
+
+
+def _quotient(side: Any, states: Any, node: SiteResponse, order: list[Symbol], fields: np.ndarray) -> np.ndarray:
+    """The change of a state with a field, between two close ones."""
+    row = order.index(heard_through(side, node).eta)
+    up, down = fields.copy(), fields.copy()
+    up[row] += STEP
+    down[row] -= STEP
+    return (states(node.state, up) - states(node.state, down)) / (2 * STEP)
+
+
+def jumps_of(expr: Expr, field: Symbol) -> list[float]:
+    """Where the signs in an expression jump that depend on one field alone."""
+    arguments = [node.args[0] for node in expr.atoms(sign, Heaviside) if node.free_symbols == {field}]
+    return [float(b) for a in arguments for b in break_points(sign(a), field) if b.is_real]
+
+
+@lru_cache(maxsize=8)
+def gaussian_grid(count: int, nodes: int, jumps: tuple[float, ...] = ()) -> tuple[np.ndarray, np.ndarray]:
+    """Points and weights of a Gaussian average over some fields, the first of which is cut at its jumps."""
+    if count >= MANY:
+        points = norm.ppf(qmc.Sobol(count, rng=np.random.default_rng(count)).random_base2(nodes).T)
+        return points, np.full(points.shape[1], 1.0 / points.shape[1])
+    x, w = np.polynomial.legendre.leggauss(nodes)
+
+    def axis(edges: Any) -> tuple[np.ndarray, np.ndarray]:
+        z = np.concatenate([(a + b) / 2 + (b - a) / 2 * x for a, b in pairwise(edges)])
+        g = np.concatenate([(b - a) / 2 * w for a, b in pairwise(edges)])
+        return z, g * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+
+    edges = np.linspace(-8, 8, 9)
+    axes = [axis(np.union1d(edges, [b for b in jumps if abs(b) < 8])), *[axis(edges)] * (count - 1)]
+    fields = np.stack([part.ravel() for part in np.meshgrid(*(z for z, _ in axes), indexing="ij")])
+    return fields, np.prod([part.ravel() for part in np.meshgrid(*(g for _, g in axes), indexing="ij")], axis=0)
+
+
+def _laid(solution: Any, plain: Any, order: list[Symbol], quiet: dict[Any, Expr]) -> list[tuple[Any, ...]]:
+    """Each branch, what its states are functions of, and code for its implicit law, if any, and its conditions."""
+    out = []
+    for branch in solution.branches:
+        arguments, law = list(order), None
+        if branch.implicit:
+            x, psi = branch.implicit
+            mark = Dummy("x")
+            call = lambdify([mark, *order], plain(psi.xreplace(quiet)).xreplace({x: mark}), MODULES)
+            lines = [lambdify([x, *order], plain(c.xreplace(quiet)), MODULES) for c in branch.conditions if c.has(x)]
+            arguments, law = [x, *order], (lines, call)
+        conditions = [plain(c.xreplace(quiet)) for c in branch.conditions]
+        out.append((branch, arguments, law, lambdify(arguments, conditions, MODULES)))
+    return out
+
+
+def _on_branches(
+    laid: list[tuple[Any, ...]], read: Callable[[Expr], Expr], body: Expr, fields: np.ndarray
+) -> np.ndarray:
+    out = np.full(fields.shape[1], np.nan)
+    for branch, arguments, grid, holds in _holding(laid, fields):
+        inside = read(body.xreplace(dict(branch.values)))
+        here = np.broadcast_to(lambdify(arguments, inside, MODULES)(*grid), holds.shape)
+        out = np.where(holds & np.isnan(out), here, out)
+    return out
+
+
+def _holding(
+    laid: list[tuple[Any, ...]], fields: np.ndarray
+) -> Iterator[tuple[Any, list[Any], list[Any], np.ndarray]]:
+    """Each branch, what its states are functions of, the values of these at some fields, and where it holds."""
+    for branch, arguments, law, conditions in laid:
+        found = [bisected(within(law[0], law[1], fields), fields[-1])] if law else []
+        grid = [*found, *fields]
+        holds = np.ones(fields.shape[1], dtype=bool)
+        for value in conditions(*grid):
+            holds &= np.broadcast_to(value, holds.shape) >= -1e-12
+        yield branch, arguments, grid, holds
+
+
+def _kinks(laid: list[tuple[Any, ...]], scale: float) -> set[float]:
+    """Where a law of one field goes from one branch to another, in units of the scale: by bisection."""
+
+    def first(z: np.ndarray) -> np.ndarray:
+        rows = [holds for *_, holds in _holding(laid, (z * scale)[None])]
+        return np.argmax([*rows, np.ones(len(z), dtype=bool)], axis=0)
+
+    edges = np.linspace(-8, 8, 2561)
+    at = first(edges)
+    (where,) = np.nonzero(np.diff(at))
+    low, high = edges[where], edges[where + 1]
+    for _ in range(16):
+        middle = (low + high) / 2
+        before = first(middle) == at[where]
+        low, high = np.where(before, middle, low), np.where(before, high, middle)
+    return set(high)
