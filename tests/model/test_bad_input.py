@@ -129,7 +129,7 @@ REFUSED = {
             q + Sum((h - Quenched("s", mu, law={1: (1 + sp.sign(h)) / 2, -1: (1 - sp.sign(h)) / 2}, given=h)[mu]) ** 2,
                     (mu, 1, P)), []
         ).kkt(),
-        "no field of quenched parameters",
+        "not a field of quenched parameters",
         "Eq(u[mu]",
     ),
     "a label with other weights": (

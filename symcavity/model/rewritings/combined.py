@@ -98,7 +98,7 @@ def _may_combine(first: Coupling, second: Coupling, every: list[Coupling]) -> bo
     linked = [{x, other} for x in every for other in x.correlation]
     plain = not (first.components or second.components) and first.slots == second.slots
     alone = all(link == {first, second} for link in linked if link & {first, second})
-    return plain and alone and first.slots[0] != first.slots[1]
+    return plain and alone and first.slots[0] != first.slots[1] and first.name != second.name
 
 
 def _pair(first: Coupling, second: Coupling, share: Expr, name: str) -> Pair:
