@@ -5,11 +5,12 @@ import hashlib
 import importlib
 import inspect
 import re
+from functools import cache
 from pathlib import Path
 
 from symcavity.finite.canvas import Panel, Picture
 from symcavity.finite.warm import discrete
-from symcavity.loading import installed
+from symcavity.loading import installed, system_of
 from symcavity.model.kinds import N, alpha
 from symcavity.model.quantities import Quenched, site_quantities
 
@@ -24,6 +25,12 @@ DAMPED = {
 MARGINAL = {
     *("basis_pursuit", "expected_shortfall", "least_deviations", "quantile_regression", "random_linear_program"),
     "zero_sum",
+}
+
+# whose averages over several fields, or over a law without a closed form, take seconds for each load
+DEAR = {
+    *("correlated_manifolds", "expected_shortfall", "flipped_labels", "group_lasso", "logistic_intercept"),
+    *("logistic_teacher", "soft_manifold", "softmax", "sparse_means", "supplied_resources", "binary_perceptron"),
 }
 
 HEADER = """Gallery
@@ -81,21 +88,21 @@ def script(name):
         "# %%\n# **The equations**: the closed system for the order parameters\n\ntheory = problem.cavity()\ntheory\n",
     ]
     values, shown = getattr(module, "values", None), getattr(module, "shown", None)
-    moves = hasattr(module, "until")
+    moves, warm = hasattr(module, "until"), system_of(module.problem).weights
     if moves:
         parts.append(_moved(hasattr(module, "step")))
     elif values is not None and shown and getattr(module, "instances", True):
-        warm = module.problem.cavity().system.weights
-        parts.append(_at_temperature(values, warm) if warm else _confronted(values, _features(values)))
+        loads = "range(3, 8, 2)" if name in DEAR else "range(3, 8)"
+        parts.append(_at_temperature(values, warm, loads) if warm else _confronted(values, _features(values), loads))
     if held := published(name):
         said = "".join(f"# * {_literal(' '.join(words.split()))}\n" for words in held)
         parts.append(f"# %%\n# **Known numbers**, to which the tests hold this theory\n#\n{said}")
-    if moves or module.problem.cavity().system.weights:  # no messages of one state are passed there
+    if moves or warm:  # no messages of one state are passed there
         return "\n".join(parts)
     if name in MARGINAL:
         parts.append(_unsettled(_features(values, 200)))
     elif values is not None and shown:
-        parts.append(_passed(_features(values, 200), DAMPED.get(name)))
+        parts.append(_passed(_features(values, 200), DAMPED.get(name), 12 if name in DEAR else 20))
         if alpha not in values:  # a curve says more on the wall than a table of deviations
             parts.append("# sphinx_gallery_thumbnail_number = -1\n")
     return "\n".join(parts)
@@ -104,21 +111,29 @@ def script(name):
 def published(name):
     """Return what the tests of published numbers say that they hold a derivation to."""
     found = []
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(TESTS.glob("test_*numbers.py"))]
-    for test in (test for tree in trees for test in tree.body):
-        if isinstance(test, ast.FunctionDef) and test.name.startswith("test_") and (said := ast.get_docstring(test)):
-            words = {node.value for node in ast.walk(test) if isinstance(node, ast.Constant)}
-            found += [said] if name in words else []
+    for said, words in _known_numbers():
+        found += [said] if name in words else []
     return found
+
+
+@cache
+def _known_numbers():
+    """Return what each test of a known number says, and the texts and numbers in it."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(TESTS.glob("test_*numbers.py"))]
+    tests = [test for tree in trees for test in tree.body if isinstance(test, ast.FunctionDef)]
+    return [
+        (said, {node.value for node in ast.walk(test) if isinstance(node, ast.Constant)})
+        for test in tests if test.name.startswith("test_") and (said := ast.get_docstring(test))
+    ]
 
 
 def _literal(text):
     """Keep reStructuredText from reading the words of a docstring as its own marks."""
-    text = re.sub(r"(?m)^([A-Z]\. )", r"\\\1", text)  # an initial is no number of a list
+    text = re.sub(r"(?m)^([A-Z]\. )", r"\\\1", text)  # an initial is not a number of a list
     return re.sub(r"(?<!`)([*_|])(?=\S)(?![^`]*``)", r"\\\1", text) if "``" not in text else text
 
 
-def _passed(size, why=None):
+def _passed(size, why=None, steps=20):
     """Return the part about message passing: each step against the state evolution, the pace against the stability."""
     if why:
         return f'''# %%
@@ -131,7 +146,7 @@ def _passed(size, why=None):
 from symcavity import N
 
 given = {{key: value for key, value in values.items() if key != N}}
-run = problem.message_passing(given, N={size}, seeds=4, steps=60, damping=0.5)
+run = problem.message_passing(given, N={size}, seeds=3, steps={2 * steps}, damping=0.5)
 settling = run.figure(shown[0], theory)
 run
 '''
@@ -143,7 +158,7 @@ run
 from symcavity import N
 
 given = {{key: value for key, value in values.items() if key != N}}
-run = problem.message_passing(given, N={size}, seeds=3, steps=20)
+run = problem.message_passing(given, N={size}, seeds=3, steps={steps})
 settling = run.figure(shown[0], theory)
 run
 '''
@@ -188,7 +203,7 @@ def _features(values, enough=100):
     return values[N] if N in values else arrays[0] if arrays else enough
 
 
-def _confronted(values, size):
+def _confronted(values, size, some):
     """Return the part in which theory and instances are held against each other: along the load where it is given."""
     if alpha in values:
         return f'''# %%
@@ -199,10 +214,10 @@ from sympy import Rational
 from symcavity import alpha
 
 others = {{key: value for key, value in values.items() if key != alpha}}
-loads = [values[alpha] * Rational(k, 10) for k in range(5, 16)]
+loads = [values[alpha] * Rational(k, 5) for k in {some}]
 curve = theory.sweep({{alpha: loads}}, values=others, observables=shown)
 points = problem.sweep(
-    {{alpha: loads[1::4]}}, N={size}, seeds=5, values=others, observables=shown
+    {{alpha: [loads[0], values[alpha], loads[-1]]}}, N={size}, seeds=5, values=others, observables=shown
 )
 picture = (curve + points).plot(alpha, shown[0])
 '''
@@ -219,22 +234,22 @@ comparison
 '''
 
 
-def _at_temperature(values, weights):
+def _at_temperature(values, weights, some):
     """Return the part about a Gibbs measure: its theory along the load, and small instances.
 
     Where all states are discrete, all configurations of a small instance are summed, else they are sampled.
     """
     states = [q for weight in weights.values() if not weight.is_field for q in site_quantities(weight.state)]
     few = len(discrete(states)) == len(states)
-    size = "N=16, seeds=8" if few else "N=40, seeds=3, sweeps=200"
-    curve = """
+    size = "N=16, seeds=8" if few else "N=30, seeds=3, sweeps=100"
+    curve = f"""
 from sympy import Rational
 
 from symcavity import alpha
 
-others = {key: value for key, value in values.items() if key != alpha}
-loads = [values[alpha] * Rational(k, 8) for k in range(4, 13)]
-picture = theory.sweep({alpha: loads}, values=others, observables=shown).plot(alpha, shown[0])
+others = {{key: value for key, value in values.items() if key != alpha}}
+loads = [values[alpha] * Rational(k, 5) for k in {some}]
+picture = theory.sweep({{alpha: loads}}, values=others, observables=shown).plot(alpha, shown[0])
 """
     along = f"# %%\n# **Along the load**, in theory\n{curve}\n" if alpha in values else ""
     return f'''{along}# %%

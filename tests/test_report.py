@@ -101,7 +101,7 @@ def test_other_folders_are_left_alone(tmp_path, capsys):
     assert "holds other files" in capsys.readouterr().err
     (tmp_path / "bad.json").write_text("{}")
     assert main(["report", str(tmp_path / "bad.json"), "-o", str(tmp_path / "new")]) == 2
-    assert "no record of a report" in capsys.readouterr().err
+    assert "not a record of a report" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no browser on this machine")

@@ -78,7 +78,7 @@ def factor_list(expr: Expr) -> tuple[Expr, Sequence[tuple[Expr, Expr]]]:
     """
     constant, powers = _split(expr)
     if any(power.is_Rational and power < 0 for _, power in powers):
-        raise PolynomialError(f"{expr} is no polynomial.")
+        raise PolynomialError(f"{expr} is not a polynomial.")
     return constant, powers
 
 

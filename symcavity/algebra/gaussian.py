@@ -183,9 +183,9 @@ def _special_term(moving: Expr, u: Symbol) -> Expr:
         return averaged_phi(moving.args[0], *line)
     factors = Mul.make_args(moving)
     tails = [f for f in factors if isinstance(f, phi) and f.args[0] == 0]
-    if len(tails) == 1 and (power := _power(Mul(*(f for f in factors if f not in tails)), u)) is not None:
-        if line := _affine(tails[0].args[1], u):
-            return tail_moment(power, *line)
+    power = _power(Mul(*(f for f in factors if f not in tails)), u) if len(tails) == 1 else None
+    if power is not None and (line := _affine(tails[0].args[1], u)):
+        return tail_moment(power, *line)
     for k, factor in enumerate(factors):
         if not isinstance(factor, DiracDelta | exp) or len(factor.args) != 1:
             continue

@@ -100,7 +100,7 @@ class NumberedAverage(GaussianAverage):
     is_real = True
     func = property(type)
     body = property(lambda self: self.args[0])
-    breaks = property(lambda _self: [])  # it is no average over one variable
+    breaks = property(lambda _self: [])  # it is not an average over one variable
     title = "Averages over several quantities"
 
     # -- what each kind of average says of itself ------------------------------------------------------

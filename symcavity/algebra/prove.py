@@ -18,14 +18,11 @@ from sympy import (
     Symbol,
     binomial,
     cancel,
-    erf,
-    erfc,
     exp,
     expand_mul,
     fraction,
     oo,
     powsimp,
-    sqrt,
     together,
 )
 from sympy.printing.precedence import PRECEDENCE

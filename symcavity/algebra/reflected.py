@@ -21,7 +21,7 @@ def reflected(total: Expr) -> Expr:
     Parameters
     ----------
     total : Expr
-        What is no sum over moments of a few arguments comes back as it is.
+        What is not a sum over moments of a few arguments comes back as it is.
     """
     terms = [term.as_independent(phi, as_Add=False) for term in Add.make_args(expand_mul(total))]
     moments = [(factor, node) for factor, node in terms if node != 1]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sympy import Rational
+from sympy import Rational, Symbol
 
 from symcavity.algebra.door import NUMBERS, read_number
 from symcavity.errors import ValuesError
 from symcavity.evaluate.given.reading import Vocabulary
 from symcavity.face import BipartiteSystem
+from symcavity.model.kinds import SiteCount
 from symcavity.model.names import ALIASES
 from symcavity.model.quantities import Quenched
 from symcavity.model.support import SupportFunction
@@ -34,7 +35,7 @@ def numbers_from_file(path: Path, name: str) -> Any:
             "a .npy file, or a text file of numbers",
         ) from None
     except UnicodeDecodeError:
-        raise ValuesError(f"The file {path} is no text.", "a .npy file, or a text file of numbers") from None
+        raise ValuesError(f"The file {path} is not text.", "a .npy file, or a text file of numbers") from None
     return [read_number(word, f"{name} (in {path.name})") for word in words]
 
 
@@ -90,7 +91,7 @@ def _grid(name: str, text: str) -> list[Any]:
         return [read_number(p, name) for p in text.split(",") if p.strip()]
     parts = text.split(":")
     if len(parts) != 3 or not re.fullmatch(r"\d{1,6}", parts[2].strip()):
-        raise ValuesError(f"The grid of {name} is {text[:60]!r}.", "start:stop:count, as in kappa=0:3:61")
+        raise ValuesError(f"The grid of {name} is {text[:60]!r}.", f"start:stop:count, as in {name}=1:2:5")
     start, stop, count = read_number(parts[0], name), read_number(parts[1], name), int(parts[2])
     if not 1 <= count <= _POINTS or (count == 1 and start != stop):
         raise ValuesError(f"The grid of {name} has {count} points.", f"2 to {_POINTS} points")
@@ -103,16 +104,21 @@ def split_pairs(words: Iterable[str]) -> dict[str, str]:
     for word in words:
         name, sign, text = word.partition("=")
         if not sign or not name.strip():
-            raise ValuesError(f"The argument {word[:60]!r} is no value.", "name=value, such as kappa=1/2")
+            raise ValuesError(f"The argument {word[:60]!r} is not a value.", "name=value, such as kappa=1/2")
         if name.strip() in out:
             raise ValuesError(f"{name.strip()} is given twice.", "one value for each name")
         out[name.strip()] = text.strip()
     return out
 
 
-def _key(name: str, system: BipartiteSystem, given: Iterable[str]) -> Any:
+def known_names(system: BipartiteSystem) -> dict[str, Any]:
+    """Everything of a problem that takes a value, by its name."""
     known = Vocabulary(tuple(system.parameters), system.kinds, tuple(system.quenched)).names
-    known |= {g.name: g for g in system.support_functions}
+    return {**known, **{g.name: g for g in system.support_functions}}
+
+
+def _key(name: str, system: BipartiteSystem, given: Iterable[str]) -> Any:
+    known = known_names(system)
     long = ALIASES.get(name, name)
     if long in known:
         return known[long]
@@ -194,9 +200,22 @@ def read_grid(words: Iterable[str], system: BipartiteSystem) -> tuple[dict[Any, 
             raise ValuesError(f"The parameter {name} has no value.", NUMBERS)
     if not grid:
         raise ValuesError(
-            "No parameter has several values.", "a grid name=start:stop:count, or name=a,b,c", "kappa=0:3:61"
+            "No parameter has several values.",
+            "a grid name=start:stop:count, or name=a,b,c",
+            _proposed(rest, known_names(system)),
         )
     return grid, rest
+
+
+def _proposed(given: Mapping[Any, Any], known: Mapping[str, Any]) -> str:
+    """A grid that a message can propose: about the first number that is given, else of the first parameter."""
+    open_ = [(name, key) for name, key in known.items() if isinstance(key, Symbol) and not isinstance(key, SiteCount)]
+    value = next(((name, given[key]) for name, key in open_ if getattr(given.get(key), "is_Rational", False)), None)
+    if value is None:
+        return next((f"{name}=1/2:2:7" for name, _ in open_), "")
+    name, number = value
+    start, stop = sorted([number / 2, 2 * number]) if number else (Rational(0), Rational(1))
+    return f"{name}={start}:{stop}:7"
 
 
 def whole_numbers(text: str, name: str) -> list[int]:

@@ -96,7 +96,7 @@ def _take(args: argparse.Namespace, path: Path) -> None:
     except OSError as error:
         raise ValuesError(f"The record {path} cannot be read: {error.strerror or error}.") from None
     except (ValueError, KeyError, TypeError):
-        raise ValuesError(f"{path} is no record of a report.", f"the file {RECORD} of an earlier report") from None
+        raise ValuesError(f"{path} is not a record of a report.", f"the file {RECORD} of an earlier report") from None
     if record.get("versions") != _versions():
         say("the report was made with other versions: numbers may differ in their last digits")
     vars(args).update(settings)

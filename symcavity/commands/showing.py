@@ -18,7 +18,7 @@ def print_json(value: Any, digits: int = 15) -> None:
 
 
 def plain(value: Any, digits: int = 15) -> Any:
-    """A value in the types of JSON; what is no number is null."""
+    """A value in the types of JSON; what is not a number is null."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

@@ -81,5 +81,5 @@ def _named(text: str, theory: Any) -> Any:
     found = {str(s): s for s in (*task.parameters, *task.ratios)}
     found |= {f"{kind.size}/N": kind.ratio for kind in task.kinds if kind.ratio in task.ratios}
     if name not in found:
-        raise ValuesError(f"{name} is no parameter of this theory.", ", ".join(found))
+        raise ValuesError(f"{name} is not a parameter of this theory.", ", ".join(found))
     return found[name]

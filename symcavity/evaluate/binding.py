@@ -1,6 +1,6 @@
 """Solve a theory at given values, once it has its convex sets.
 
-A set is a value that is no number, and that fixes the number of components of its vectors.
+A set is a value that is not a number, and that fixes the number of components of its vectors.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from symcavity.evaluate.solving import saddle_attempt
 from symcavity.evaluate.solving.admissible import inadmissible
 from symcavity.evaluate.solving.attempts import Effort, resting, solve, unsolved
 from symcavity.evaluate.solving.eliminated import Eliminated
+from symcavity.evaluate.solving.finish import limit_where_tight
 from symcavity.evaluate.solving.guesses import read_guess
 from symcavity.evaluate.solving.iterate import root_from_afar
 from symcavity.evaluate.solving.outcomes import Ended, Handover, Lost
@@ -60,7 +61,7 @@ def bind(theory: Theory, values: Mapping[Any, Any]) -> tuple[Theory, Mapping[Any
     Raises
     ------
     ValuesError
-        If a set is missing, is no shape, or lives in another number of dimensions.
+        If a set is missing, is not a shape, or lives in another number of dimensions.
     """
     needed = supports(theory)
     if not needed or not isinstance(values, Mapping):
@@ -145,7 +146,22 @@ def _measure(theory: Theory) -> GibbsMeasure | None:
             found.append(None)
     cold = any(w.is_cold for w in weights)
     free, entropy = found
-    return GibbsMeasure(free, entropy, discrete, cold, cache(lambda: mirrors(theory)))
+    return GibbsMeasure(free, entropy, discrete, cold, _is_bound(theory), cache(lambda: mirrors(theory)))
+
+
+def _is_bound(theory: Theory) -> bool:
+    """Whether Guerra's interpolation holds: discrete states of one square that meet in pairs, and nothing else shared.
+
+    The variance of the energy of pairs is then a square of the overlap of two configurations, which is convex, and that
+    of a configuration with itself does not fluctuate.
+    """
+    system = theory.system
+    fields = [f for f in system.fields if f.states()]
+    pairs = all(f.sender == f.hearer and f.coupling.family.reciprocity == 1 for f in fields)
+    if not pairs or system.globals or any(w.is_local or w.is_field for w in system.weights.values()):
+        return False
+    values = [getattr(w.state.family, "values", ()) for w in system.weights.values() if hasattr(w.state, "family")]
+    return len(values) == len(system.weights) and all(len({v**2 for v in own}) == 1 for own in values)
 
 
 def _jumping(theory: Theory) -> frozenset[Any]:
@@ -227,7 +243,11 @@ def solve_bound(
     if theory.system.convex and len(tries) > 1 and guess is None:  # a search on the wrong one takes long
         settled = ((branch, _settled(branch, values)) for branch in reversed(theory.branches))
         first = next(((branch, point) for branch, point in settled if point is not None), None)
-        first = first or _on_its_branch(theory, values, dps)
+        if first is None:
+            there = _on_its_branch(theory, values, dps)
+            if isinstance(there, Solution):
+                return there
+            first = there
         tries = [first, *(row for row in tries if row[0] is not first[0])] if first else tries
         for branch in () if first else theory.branches:
             if (rest := resting(task_of(branch), values, dps, branch.observable)) is not None:
@@ -258,8 +278,10 @@ def solve_bound(
     return found[0]
 
 
-def _on_its_branch(theory: Theory, values: Mapping[Any, Any], dps: int) -> tuple[Theory, Any] | None:
+def _on_its_branch(theory: Theory, values: Mapping[Any, Any], dps: int) -> tuple[Theory, Any] | Solution | None:
     """The branch on which the saddle of a convex problem has its root, and the root; None where it has not been found.
+
+    The solution itself where conditions are tight, and multipliers infinite.
 
     Raises
     ------
@@ -271,14 +293,21 @@ def _on_its_branch(theory: Theory, values: Mapping[Any, Any], dps: int) -> tuple
     outcome = saddle_attempt.attempt(task, given) if saddle_attempt.applies(task, given) else Lost()
     if isinstance(outcome, Ended):
         raise unsolved(given, outcome)
-    if not isinstance(outcome, Handover):
+    tightening = outcome.tightening if isinstance(outcome, Lost) else None
+    there = outcome if isinstance(outcome, Handover) else tightening
+    if there is None:
         return None
-    found = outcome.point
+    found = there.point
     idle = {g for g, unit in theory.units.items() if not all(found[s] for s in unit.free_symbols & found.keys())}
     for branch in theory.branches:
         pairs = zip(branch.global_equations, theory.system.partners, strict=True)
         if all((closed.lhs == partner) == (partner in idle) for closed, partner in pairs if partner is not None):
-            return branch, given.outward(found)
+            if tightening is None:
+                return branch, given.outward(found)
+            limit = limit_where_tight(task_of(branch), given, branch.observable, tightening)
+            if limit is not None:
+                limit.origin = restored, theory, values
+            return limit
     return None
 
 
@@ -319,7 +348,7 @@ def check_digits(theory: Theory, dps: Any) -> None:
         return
     nodes = {n for e in theory.equations for n in e.difference.atoms(NumberedAverage) if not n.has_many_digits}
     for what, supported in (node.precision for node in sorted(nodes, key=str)):
-        raise ValuesError(f"{dps} digits were asked for, but {what} are taken in double precision.", supported)
+        raise ValuesError(f"{dps} digits were requested, but {what} are taken in double precision.", supported)
 
 
 @lru_cache(maxsize=1024)

@@ -94,7 +94,7 @@ def _check_arguments(task: Task, arguments: Sequence[Any], values: Mapping[Any, 
     for argument in arguments:
         if not isinstance(argument, Symbol) or argument not in known:
             raise ValuesError(
-                f"The argument {argument} is no parameter of this theory.", f"the parameters {names(task)}"
+                f"The argument {argument} is not a parameter of this theory.", f"the parameters {names(task)}"
             )
         if isinstance(values, Mapping) and argument in values:
             raise ValuesError(

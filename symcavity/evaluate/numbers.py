@@ -49,7 +49,7 @@ def exact_value(value: Any, name: str, dps: int) -> Any:
     if isinstance(value, float | np.floating | Float):
         if dps > 15:
             raise ValuesError(
-                f"The value of {name} is the float {float(value)!r}, and {dps} digits are asked for.",
+                f"The value of {name} is the float {float(value)!r}, and {dps} digits are requested.",
                 "exact values above 15 digits: integers, fractions, decimal strings",
                 f"{name} = '{float(value)!r}'",
             )

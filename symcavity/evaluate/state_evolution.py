@@ -202,7 +202,7 @@ def settling(theory: Theory, values: Mapping[Any, Any] | None = None) -> float:
 
 
 def check_steps(steps: Any) -> None:
-    """Refuse what is no number of steps."""
+    """Refuse what is not a number of steps."""
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise ValuesError(f"steps = {steps!r}.", "a positive whole number")
 

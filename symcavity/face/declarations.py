@@ -139,7 +139,7 @@ class Problem(WithInstances, ProblemData):
     Raises
     ------
     DeclarationError
-        Before any work, if the declaration is no problem of this form.
+        Before any work, if the declaration is not a problem of this form.
 
     Examples
     --------

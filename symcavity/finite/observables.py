@@ -322,7 +322,7 @@ class Reader:
         bad = np.count_nonzero(~np.isfinite(np.broadcast_to(found, (count,))))
         if bad:
             raise ValuesError(
-                f"The observable is no finite number at {bad} of {count} {kind.sites} of the "
+                f"The observable is not a finite number at {bad} of {count} {kind.sites} of the "
                 f"instance with seed {self.instance.seed}: {made.body.xreplace(made.written)}.",
                 "expressions that are finite at all sites",
             )

@@ -85,7 +85,7 @@ class ByParts:
     Raises
     ------
     UnsupportedLaw
-        If a kind hears several fields of states, or itself, or the variance of a coupling is no product over its
+        If a kind hears several fields of states, or itself, or the variance of a coupling is not a product over its
         two ends.
     """
 

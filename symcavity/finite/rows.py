@@ -92,7 +92,7 @@ class RowFile:
     def _read(self) -> list[Row]:
         """Read the finished rows, cutting off a last row that was interrupted in the middle."""
         if not stat.S_ISREG(os.fstat(self._handle.fileno()).st_mode):
-            raise ValuesError(f"{self.path} is no file on a disk.", "a file that rows can be read from again")
+            raise ValuesError(f"{self.path} is not a file on a disk.", "a file that rows can be read from again")
         self._handle.seek(0)
         data = self._handle.readall()
         whole = data.rfind(b"\n") + 1
@@ -162,7 +162,7 @@ class RowFile:
 
     def _damaged(self, number: int, why: str) -> ValuesError:
         return ValuesError(
-            f"Line {number} of {self.path} is no row of a sweep: {why}.",
+            f"Line {number} of {self.path} is not a row of a sweep: {why}.",
             "rows as a sweep writes them",
             "take the line out and its row is computed again; or write to another file",
         )

@@ -44,7 +44,7 @@ class Sample:
         named = key.family if isinstance(key, SiteQuantity) else key
         name = named if isinstance(named, str) else getattr(named, "name", "")
         if name not in self.arrays:
-            raise ValuesError(f"{key!r:.80} is no variable of this instance.", ", ".join(self.arrays))
+            raise ValuesError(f"{key!r:.80} is not a variable of this instance.", ", ".join(self.arrays))
         return self.arrays[name]
 
     @property

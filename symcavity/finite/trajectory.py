@@ -110,7 +110,7 @@ class Trajectory:
                 rhs = rhs.xreplace({f.symbol: S.Zero})
         found = np.broadcast_to(total + self.value(rhs, t), shape)
         if not np.all(np.isfinite(found)):
-            raise NotConverged(f"{q} is no finite number at the step {step} of the instance {self.seed}.", {})
+            raise NotConverged(f"{q} is not a finite number at the step {step} of the instance {self.seed}.", {})
         self.states[q][step] = found
 
     def _share(self, q: SiteQuantity, step: int) -> None:

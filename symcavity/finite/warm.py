@@ -117,7 +117,7 @@ class WarmInstance:
         f = self.field(kind)
         own = self.own(self.sent[f.sender])
         sent = self.call(self.emission(f), own)(*(x[q] for q in own))
-        return np.broadcast_to(sent, next(iter(x.values())).shape) @ self.instance.matrix(f).T
+        return np.broadcast_to(sent, x[own[0]].shape) @ self.instance.matrix(f).T
 
     @cached_property
     def own_energies(self) -> dict[Kind, Callable[..., Any]]:
@@ -143,9 +143,9 @@ class WarmInstance:
 
     @cached_property
     def pairs(self) -> dict[Kind, float]:
-        """The factor of the field with which sites of one kind meet in pairs."""
+        """The factor of the field of other states with which sites meet in pairs, by the kind that hears it."""
         laws = ((k, self.system.laws[k]) for k in self.sent)
-        found = {k: law.coefficient(f) for k, law in laws for f in law.fields if f.sender == k and f.states()}
+        found = {k: law.coefficient(f) for k, law in laws for f in law.fields if f.sender in self.sent and f.states()}
         for kind, factor in found.items():
             if factor.atoms(SiteQuantity):
                 raise UnsupportedLaw(f"The {kind.sites} meet in pairs with factors of their own.", "instances without")

@@ -57,7 +57,7 @@ class Sums:
         known = {*tied, *system.collective.multipliers}
         if other := [g for g in system.globals if g not in known]:
             raise UnsupportedLaw(
-                f"The measure has the global variable {other[0]}, which is no state, and no sum over sites tells it.",
+                f"The measure has the global variable {other[0]}, which is neither a state nor a sum over sites.",
                 "instances of measures whose global variables are sums, as a squared sum in the energy brings them",
             )
         return cls(w, tied, held)

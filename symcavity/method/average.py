@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 from typing import Any, Protocol
 
 from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, UnevaluatedExpr, cancel, sqrt
@@ -12,6 +12,7 @@ from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, UnevaluatedExp
 from symcavity.algebra.indexed import average_pairs, contract, flatten
 from symcavity.method.identify import Identified
 from symcavity.method.insert import second_component, second_site
+from symcavity.method.labels import moment_label, response_label
 from symcavity.method.naming import at_zero
 from symcavity.method.sources import carrier_state, source_of
 from symcavity.model.averages import Average, SiteResponse
@@ -20,7 +21,7 @@ from symcavity.model.couplings import Coupling, correlation_of
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind, N, SiteCount, in_units_of_n, kind_of_range
-from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
+from symcavity.model.quantities import Family, Field, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.system import System
 from symcavity.model.times import Time, times_in
 from symcavity.record.derivation import Step
@@ -74,9 +75,7 @@ def average(system: System, identified: Identified, book: ParameterBook, make: S
     which only the second moments of the couplings enter.
     """
     kind, heard = identified.kind, identified.problem.heard
-    means = {
-        k.symbol: at_index(book.close(self_coupling_mean(system, k)), kind) for h in heard for k in h.feedback
-    }
+    means = {k.symbol: at_index(book.close(self_coupling_mean(system, k)), kind) for h in heard for k in h.feedback}
     covariance: dict[tuple[Symbol, Symbol], Expr] = {}
     for k, a in enumerate(heard):
         for b in heard[k:]:
@@ -274,12 +273,15 @@ class ParameterBook:
         Names that stand for something else.
     many : frozenset of str
         The names of many fields of one site that are numbered from one.
+    own : frozenset of Family
+        What names the equation of the one field of states that a site hears: responses to it need not say to what.
     """
 
     meanings: dict[OrderParameter, Expr] = field(default_factory=dict)
     signs: Mapping[str, int] = field(default_factory=dict)
     declared: frozenset[str] = frozenset()
     many: frozenset[str] = frozenset()
+    own: frozenset[Family] = frozenset()
 
     def close(self, expr: Expr) -> Expr:
         """Replace sums over sites by prefactors times order parameters; quenched averages stay as they are."""
@@ -323,24 +325,31 @@ class ParameterBook:
         for symbol, known in self.meanings.items():
             if known == meaning:
                 return symbol
-        if responses:
-            states = sorted({r.state for r in responses}, key=str)
-        weights = [q.family.name for q in site_quantities(body, Quenched)]
-        label = "_".join([*weights, *(q.family.name for q in states)])
-        base = f"{'S' if responses else 'q'}_{label}"
-        heard = [r for r in responses if r.field is not None and r.field.family.name in self.many]
-        numbers = [_number(q.family.name) for r in heard for q in (r.state, r.field)]
-        if len(responses) == 1 and len(numbers) == 2 and all(numbers):  # which state, and which field
-            base = f"S_{label.rstrip('0123456789').rstrip('_')}_{''.join(numbers)}"
-        taken = {*self.declared, *(s.name for s in self.meanings)}
-        name, number = base, 2
-        while name in taken:
-            name, number = f"{base}_{number}", number + 1
+        name = self._free(self._base(body), {*self.declared, *(s.name for s in self.meanings)})
         square = not responses and (body.function if isinstance(body, Sum) else body).is_nonnegative
         sign = 1 if square else self.signs.get(name, 0)
         symbol = OrderParameter(name, **({"positive": True} if sign > 0 else {"negative": True} if sign < 0 else {}))
         self.meanings[symbol] = meaning
         return symbol
+
+    def _base(self, body: Expr, moment: str = "q") -> str:
+        """The name of an average by what it averages; a letter alone where that has no short spelling."""
+        responses = body.atoms(SiteResponse)
+        heard = {r.field.family for r in responses if r.field is not None}
+        ends = [_number(family.name) for r in responses for family in (r.state.family, *heard)]
+        numbered = len(ends) == 2 and all(ends) and {family.name for family in heard} <= self.many
+        label = response_label(body, heard if numbered else self.own) if responses else moment_label(body)
+        if label and numbered:  # which state, and which field
+            label = f"{label.rstrip('0123456789').rstrip('_')}_{''.join(ends)}"
+        head = "S" if responses else moment
+        return f"{head}_{label}" if label else head
+
+    @staticmethod
+    def _free(base: str, taken: Collection[str]) -> str:
+        """A name that is not taken: with a number from the second on, or where the letter stands alone."""
+        first = 1 if "_" not in base else 2
+        names = chain([base] if first == 2 else [], (f"{base}_{k}" for k in count(first)))
+        return next(name for name in names if name not in taken)
 
     def _moving(self, meaning: Expr, times: Sequence[Time], states: Sequence[SiteQuantity]) -> Expr:
         """The symbol of a kernel at the times of its meaning, which is remembered at the time of the declaration."""
@@ -350,13 +359,8 @@ class ParameterBook:
         for symbol, known in self.meanings.items():
             if known == meaning:
                 return symbol
-        responses = meaning.atoms(SiteResponse)
-        answering = sorted({r.state for r in responses}, key=str)
-        weights = site_quantities(meaning.args[0], Quenched)
-        label = "_".join(dict.fromkeys(q.family.name for q in (*weights, *(answering or states))))
         taken = {*self.declared, *(s.base for s in self.meanings if isinstance(s, MovingParameter))}
-        base = f"{'S' if responses else 'C'}_{label}"
-        name = next(n for k in count(1) if (n := base if k == 1 else f"{base}_{k}") not in taken)
+        name = self._free(self._base(meaning.args[0], "C"), taken)
         ordered = [t, *(other for other in times if other != t)]
         symbol = MovingParameter(name, ordered)
         self.meanings[symbol] = meaning

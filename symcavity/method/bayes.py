@@ -109,7 +109,7 @@ def _prior(weight: Weight) -> Law:
         core = weight.state.xreplace(dict(part.values))
         slope = S.Zero if part.state is None else core.diff(part.state)
         if part.factor != 1 or (part.state is not None and slope.has(part.state)):
-            raise UnsupportedLaw("The prior is no mixture of Gaussians.", "squares at given discrete states")
+            raise UnsupportedLaw("The prior is not a mixture of Gaussians.", "squares at given discrete states")
         centre = core if part.state is None else core.xreplace({part.state: part.centre})
         place = (centre.expand(), (slope**2 * part.width).expand())
         shares[place] = shares.get(place, S.Zero) + exp(part.log)
@@ -123,7 +123,7 @@ def _law_of(teacher: Expr) -> Law:
     finite = [f for f in families if f.given is None and isinstance(f.law, Tuple) and f.values]
     rest = [f for f in families if f not in finite]
     if len(rest) > 1 or any(not _is_normal(f.law) for f in rest):
-        raise UnsupportedLaw("The law of the teacher is no mixture of Gaussians.", "finite and normal laws")
+        raise UnsupportedLaw("The law of the teacher is not a mixture of Gaussians.", "finite and normal laws")
     shares: dict[tuple[Expr, Expr], Expr] = {}
     for row in product(*(f.law for f in finite)):
         rule = {f.at_site(): v for f, (v, _) in zip(finite, row, strict=True)}
@@ -132,7 +132,7 @@ def _law_of(teacher: Expr) -> Law:
         for f in rest:
             slope, law = value.diff(f.at_site()), f.law.pspace.distribution
             if site_quantities(slope):
-                raise UnsupportedLaw("The law of the teacher is no mixture of Gaussians.", "normal laws, linear")
+                raise UnsupportedLaw("The law of the teacher is not a mixture of Gaussians.", "normal laws, linear")
             centre, width = value.xreplace({f.at_site(): law.mean}), (slope * law.std) ** 2
         place = (centre.expand(), width.expand())
         shares[place] = shares.get(place, S.Zero) + share

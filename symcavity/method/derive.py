@@ -20,6 +20,7 @@ from symcavity.method.insert import insert
 from symcavity.method.naive import drop, dropped_kind
 from symcavity.method.naming import at_zero, cavity_of
 from symcavity.method.respond import respond
+from symcavity.method.sources import carrier_state
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
@@ -118,6 +119,12 @@ def _from_one(law: Law) -> set[str]:
     return {name for row in rows if len(row) >= MANY and names.issuperset(row) for name in row}
 
 
+def _own(system: System, law: Law) -> set[SiteQuantity]:
+    """What names the equation of a field of states, where a site hears one of them beside those of given parameters."""
+    heard = [f for f in law.fields if f.states()]
+    return {q for f in heard if len(heard) == 1 and (q := carrier_state(system, f)) is not None}
+
+
 def _open(system: System, kind: Kind, make: StepMaker, *, strict: bool) -> _Opened:
     """Insert a site, follow the responses, identify its echo, and solve its law."""
     make = make.within(cavity_of(kind))
@@ -175,7 +182,9 @@ def _closed(system: System, opened: dict[Kind, _Opened], make: StepMaker, droppe
     signs: dict[str, int] = {}
     while True:
         many = frozenset[str]().union(*map(_from_one, system.laws.values()))
-        book = ParameterBook(signs=signs, declared=frozenset(s.name for s in system.parameters), many=many)
+        own = frozenset(q.family for law in system.laws.values() for q in _own(system, law))
+        declared = frozenset(s.name for s in system.parameters)
+        book = ParameterBook(signs=signs, declared=declared, many=many, own=own)
         averaged = {
             kind: average(system, o.identified, book, make.within(cavity_of(kind))) for kind, o in opened.items()
         }

@@ -166,7 +166,7 @@ def _refuse(problem: Problem, record: Lagrangian, pairs: Sequence[Any]) -> None:
     stages = problem.rewritten.stages
     if stages["kernel"].before != stages["kernel"].after or stages["norms"].before != stages["norms"].after:
         raise UnsupportedLaw(
-            f"The objective {problem.typed[0]} is no sum of functions of one site each.",
+            f"The objective {problem.typed[0]} is not a sum of functions of one site each.",
             "sums over sites of losses and penalties",
             "the square of a norm; the features of a kernel as a kind of site of their own",
         )

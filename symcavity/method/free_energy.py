@@ -9,6 +9,7 @@ from sympy import Add, Expr, S
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import Average, LogWeight, SiteResponse
+from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, N, in_units_of_n, to_leading_order
 from symcavity.model.system import System
 from symcavity.sites.site import Site
@@ -33,7 +34,7 @@ def free_energy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
     for kind, weight in system.weights.items():
         total -= kind.ratio * Average(LogWeight(weight.mean)) / weight.beta
         if not weight.is_field:
-            total += kind.ratio * Add(*map(Average, _links(sites[kind], weight)))
+            total += kind.ratio * Add(*map(Average, _links(system, sites[kind], weight)))
     return total
 
 
@@ -45,7 +46,7 @@ def energy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
     for kind, weight in system.weights.items():
         total += kind.ratio * Average(weight.energy)
         (heard,) = [h for h in sites[kind].heard if h.declared.states()]
-        if heard.declared.sender != kind:
+        if not meets(system, heard.declared):
             continue
         carrier = system.laws[kind].carrier(heard.declared).lhs
         gained = [weight.state * carrier]
@@ -84,9 +85,14 @@ def _cold_entropy(system: System, sites: Mapping[Kind, Site]) -> Expr:
                 "entropies of discrete states",
             )
         (heard,) = [h for h in site.heard if h.declared.states()]
-        once = S.Half if heard.declared.sender == kind else S.One
+        once = S.Half if meets(system, heard.declared) else S.One
         total += kind.ratio * once * Average(site.solution.force.curvature * SiteResponse(weight.state)) / 2
     return total
+
+
+def meets(system: System, heard: RandomField) -> bool:
+    """Whether sites that hear a field meet those that send it in pairs: these have states of their own."""
+    return not system.weights[heard.sender].is_field
 
 
 def shared_over_n(system: System) -> Expr:
@@ -94,7 +100,7 @@ def shared_over_n(system: System) -> Expr:
     return to_leading_order((in_units_of_n(system.collective.energy.expand()) / N).cancel())
 
 
-def links_of(site: Site, weight: Any) -> list[tuple[Expr, Expr, int]]:
+def links_of(system: System, site: Site, weight: Any) -> list[tuple[Expr, Expr, int]]:
     """What a site with states and its neighbors gain of each other: a share, a factor, and of what it is.
 
     Two stands for the square of what the site sends, one for what it sends, zero for its response.
@@ -104,12 +110,12 @@ def links_of(site: Site, weight: Any) -> list[tuple[Expr, Expr, int]]:
     strength = whole.diff(weight.mean)
     shift = whole.xreplace({weight.mean: S.Zero, heard.eta: S.Zero})
     variance = heard.factor**2 * site.covariance[heard.eta, heard.eta]
-    once = S.Half if heard.declared.sender == site.kind else S.One
+    once = S.Half if meets(system, heard.declared) else S.One
     terms = ((once, strength / 2, 2), (once, shift, 1), (once, variance / 2, 0))
     return [term for term in terms if term[1] != 0]
 
 
-def _links(site: Site, weight: Any) -> list[Expr]:
+def _links(system: System, site: Site, weight: Any) -> list[Expr]:
     """The same in terms that are averaged."""
     of = {2: weight.state**2, 1: weight.state, 0: SiteResponse(weight.mean)}
-    return [once * factor * of[power] for once, factor, power in links_of(site, weight)]
+    return [once * factor * of[power] for once, factor, power in links_of(system, site, weight)]

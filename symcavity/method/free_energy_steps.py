@@ -70,7 +70,7 @@ def free_energy(theory: Theory) -> FreeEnergy:
     Raises
     ------
     UnsupportedLaw
-        For other systems, and where statistics of single sites stand in it that are no order parameters.
+        For other systems, and where statistics of single sites stand in it that are not order parameters.
     """
     system, words = theory.system, theory.order_parameters
     if not system.weights or theory.is_naive:
@@ -82,12 +82,13 @@ def free_energy(theory: Theory) -> FreeEnergy:
             continue
         squared = weight.mean**2 + SiteResponse(weight.mean) / weight.beta
         of = {2: squared, 1: weight.mean, 0: SiteResponse(weight.mean)}
-        total = Add(*(once * factor * of[power] for once, factor, power in links_of(theory.inserted[kind], weight)))
+        links = links_of(theory.system, theory.inserted[kind], weight)
+        total = Add(*(once * factor * of[power] for once, factor, power in links))
         total, known = _in_squares(total.expand(), weight.mean, meanings)
         for term in Add.make_args(total):
             fixed, moving = term.as_independent(SiteQuantity, SiteResponse, as_Add=False)
             if moving.has(SiteResponse, weight.mean) and moving not in meanings:
-                raise UnsupportedLaw(f"{Average(moving)} is no order parameter.", "theory.free_energy, its value")
+                raise UnsupportedLaw(f"{Average(moving)} is not an order parameter.", "theory.free_energy, its value")
             loops.append(kind.ratio * fixed.xreplace(known) * meanings.get(moving, Average(moving)))
     logs = tuple(Average(LogWeight(weight.mean)) for weight in system.weights.values())
     return FreeEnergy(theory, logs, Add(*loops))

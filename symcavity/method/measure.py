@@ -84,6 +84,7 @@ class Measure:
         for condition in problem.conditions:
             self._weigh(condition)
         self._means: dict[Kind, tuple[Expr, SiteQuantity]] = {}
+        self._strengths: dict[Kind, Expr] = {}  # of pairs of two kinds of sites, by the kind that the sum is heard by
         for f in self._fields:
             _, _, core = emission_parts(f)
             if self._means.setdefault(f.sender, (core, S.Zero))[0] != core or f.components or f.inner:
@@ -93,6 +94,8 @@ class Measure:
         order = sorted(problem.kinds, key=lambda kind: kind in self._means)  # losses send the messages of the others
         for kind in order:
             heard = [f for f in self._fields if f.hearer == kind]
+            if kind not in self._means and len(heard) == 1 and self._meets(kind, *heard):
+                continue
             sends, pair = kind in self._means, any(f.sender == kind for f in heard)
             if len(heard) > 1 or (sends and heard and not pair):
                 self._refused(f"The {kind.sites} hear more than one field of states, or send and hear.")
@@ -142,8 +145,28 @@ class Measure:
         total = S.Zero
         for f in (f for f in self._fields if f.sender == kind):
             _, share, _ = emission_parts(f)
-            total += share * Sum(f.coupling * self.weights[f.hearer].mean, f.hearer.range)
+            total += self._strengths.get(f.hearer, S.One) * share * Sum(
+                f.coupling * self.weights[f.hearer].mean, f.hearer.range
+            )
         self._states(kind, core, mean, total, self._objective.get(kind, S.Zero), {})
+
+    def _meets(self, kind: Kind, heard: RandomField) -> bool:
+        """Read a kind of site that meets another kind in pairs: its own states times the field of the other's."""
+        body = self._objective.get(kind, S.Zero)
+        if not any(kind in q.site for q in site_quantities(body, Variable)):
+            return False
+        strength, core = (-body.diff(heard.symbol)).as_independent(*site_quantities(body), as_Add=False)
+        fixed, share, _ = emission_parts(heard)
+        alone = [f for f in self._fields if kind in (f.hearer, f.sender)] == [heard]
+        told = any(f.hearer == heard.sender for f in self._fields)
+        plain = core != 1 and not (strength * core).has(heard.symbol) and not families([core], Quenched) and fixed == 0
+        if not plain or not alone or told:
+            self._refused(f"The {kind.sites} have states beside the field {heard.as_sum}, and do not meet it in pairs.")
+        self._strengths[kind] = strength
+        mean = Variable(self._fresh("m"), kind.index).at_site()
+        energy = body.xreplace({heard.symbol: S.Zero})
+        self._states(kind, core, mean, strength * share * self._mean_sum(heard), energy, {})
+        return True
 
     def _pairs(self, kind: Kind, heard: RandomField) -> None:
         """A kind of site that meets itself in pairs: a product of what is sent and of the field of it."""

@@ -119,7 +119,7 @@ def minimum(theory: Theory) -> Minimum:
         for factor, body in _loops(theory, site):
             loops += [in_units_of_n(book.close(Sum(part * body / N, kind.range))) for part in factor]
     if {*book.meanings} != {*theory.order_parameters}:
-        raise _unsupported("statistics of single sites that are no order parameters")
+        raise _unsupported("statistics of single sites that are not order parameters")
     shared = to_leading_order(in_units_of_n(theory.system.record.shared / N).expand())
     return Minimum(theory, sites, Add(*loops), shared)
 

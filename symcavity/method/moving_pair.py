@@ -52,7 +52,7 @@ def observed_state(system: Any, what: Any) -> Expr:
     body = without_fields(system, system.own(system.rewritten.observable(Average(body)))).args[0]
     kind_of_body(body)
     if site_quantities(body, Noise, Quenched) or any(q.time != system.time for q in site_quantities(body)):
-        raise DeclarationError(f"{what} is no function of states at the time {system.time}.", "x, tanh(x[i, t])")
+        raise DeclarationError(f"{what} is not a function of states at the time {system.time}.", "x, tanh(x[i, t])")
     defined = (q for q, update in system.motion.updates.items() if not update.lead and update.equation.rhs == body)
     return next(defined, body)  # a state of its own, where the system has it
 
@@ -187,7 +187,7 @@ def moving_pair_of(theory: Theory, observed: Any, over: Any) -> MovingPair:
     Raises
     ------
     DeclarationError
-        For anything else than the time of the theory, and what is no quantity of one kind of site.
+        For anything else than the time of the theory, and what is not a quantity of one kind of site.
     UnsupportedLaw
         For the naive analysis, sites that differ by quenched parameters or stand beside such that keep still, vector
         fields, and couplings whose variance differs from site to site.

@@ -231,7 +231,7 @@ def pair_of(theory: Theory, observed: Any, over: Any) -> Pair:
     Raises
     ------
     DeclarationError
-        For families that the theory does not hold, and what is no quantity of one kind of site.
+        For families that the theory does not hold, and what is not a quantity of one kind of site.
     UnsupportedLaw
         For the naive analysis, states that move, vector fields, labels drawn on a field, couplings whose variance
         differs from site to site, and kinds of sites of which one quenched family varies and another one is given.

@@ -94,7 +94,7 @@ def dimension_name(pair: Pair) -> str:
 
 
 def _local(pair: Pair) -> list[Equation]:
-    """The mean responses and mean squares in the equations that are no order parameters themselves."""
+    """The mean responses and mean squares in the equations that are not order parameters themselves."""
     theory, found = pair.theory, dict[Expr, Expr]()
     for kind, site in theory.inserted.items():
         if any(q not in pair.over for q in site.law.quenched()):

@@ -23,14 +23,15 @@ B. Hassibi, Regularized linear regression: a precise analysis of the estimation 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
-from sympy import Expr, KroneckerDelta, S, Symbol, sqrt
+from sympy import Add, Expr, KroneckerDelta, Matrix, S, Symbol, factor, sqrt
 
 from symcavity.algebra.joint import JointAverage
 from symcavity.method.close import over_sites
+from symcavity.method.eliminate import pull_constants
 from symcavity.method.lagrangian import Lagrangian
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
@@ -39,6 +40,8 @@ from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, N
 from symcavity.model.quantities import Global, SiteQuantity, site_quantities
 from symcavity.record.symbols import OrderParameter
+
+FACTORED = 12  # terms of a sum that is factored
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,10 @@ class Group:
         The covariances T of these quenched fields.
     weight : Expr
         What the coordinates of this group are scaled by, against those of others.
+    quenched : tuple of RandomField
+        These quenched fields.
+    is_apart : bool
+        Whether the closures of the saddle hold what the quenched fields leave of the variance, r^2, in place of it.
     """
 
     field: RandomField
@@ -78,6 +85,26 @@ class Group:
     back_answers: tuple[Multiple, ...]
     gram: tuple[tuple[Expr, ...], ...]
     weight: Expr
+    quenched: tuple[RandomField, ...] = ()
+    is_apart: bool = False
+
+    def explained(self, covariances: Sequence[Expr]) -> Expr:
+        """The part of the variance that quenched fields of such covariances explain."""
+        c = Matrix([m.factor * e for m, e in zip(self.overlaps, covariances, strict=True)])
+        return (c.T * Matrix(self.gram).inv() * c)[0] if c else S.Zero
+
+    def left_of(self, closures: Mapping[Symbol, Expr]) -> Expr:
+        """What the closures of the variance and of the covariances leave of it: no difference of large numbers."""
+        found = self.explained([closures[m.symbol] for m in self.overlaps])
+        return pull_constants((self.size.factor * closures[self.size.symbol] - found).expand())
+
+    def apart(self, expr: Expr, left: Symbol) -> Expr:
+        """An expression with what is left of the variance in place of the variance."""
+        size, covariances = self.size, [m.symbol for m in self.overlaps]
+        if not expr.has(size.symbol):
+            return expr
+        out = expr.xreplace({size.symbol: (left + self.explained(covariances)) / size.factor})
+        return out.replace(lambda e: _is_plain(e, size.symbol), lambda e: _in_squares(e.expand(), size.symbol))
 
     @property
     def heard(self) -> tuple[OrderParameter, ...]:
@@ -151,7 +178,38 @@ def saddle_of(theory: Theory) -> Saddle | None:
     if groups is None or not _is_complete(theory, groups):
         return None
     kinds = {s: _kind(m) for s, m in theory.order_parameters.items()}
-    return Saddle(groups, _shared(theory), dict(theory.closures), kinds, system.record)
+    return _apart(Saddle(groups, _shared(theory), dict(theory.closures), kinds, system.record))
+
+
+def _is_plain(expr: Expr, size: Symbol) -> bool:
+    """Whether an expression is a sum that holds a symbol in rational terms, and in no average."""
+    return bool(expr.is_Add and expr.has(size) and expr.is_rational_function(size))
+
+
+def _in_squares(expr: Expr, size: Symbol) -> Expr:
+    """A sum with the factors of what stands beside each power of a symbol: ``(c - T y)**2`` for a sum of its terms."""
+    if len(Add.make_args(expr)) > FACTORED:
+        return expr
+    parts: dict[Expr, list[Expr]] = {}
+    for term in Add.make_args(expr):
+        own, power = term.as_independent(size, as_Add=False)
+        parts.setdefault(power, []).append(own)
+    return Add(*(factor(Add(*rows)) * power for power, rows in parts.items()))
+
+
+def _apart(saddle: Saddle) -> Saddle:
+    """The same with r^2 in place of variances: where a field comes close to a quenched one, their difference counts."""
+    sizes = [g.size.symbol for g in saddle.groups]
+    groups, closures, shared = [], dict(saddle.closures), list(saddle.shared)
+    for g in saddle.groups:
+        size = g.size.symbol
+        if g.overlaps and sizes.count(size) == 1:
+            closures[size] = g.left_of(closures) / g.size.factor
+            left = g.size.factor * size
+            closures = {s: g.apart(e, left) for s, e in closures.items()}
+            shared = [replace(n, slope=g.apart(n.slope, left)) for n in shared]
+        groups.append(replace(g, is_apart=bool(g.overlaps and sizes.count(size) == 1)))
+    return replace(saddle, groups=tuple(groups), shared=tuple(shared), closures=closures)
 
 
 # -- groups ----------------------------------------------------------------------------------------
@@ -180,11 +238,11 @@ def _group(theory: Theory, declared: RandomField, message: Expr) -> Group | None
     coupling = declared.coupling.family
     backs = [v for v in here.heard if v.declared.coupling.family == coupling and v.declared.sender == declared.hearer]
     message = theory.system.own(message)
-    backs = [v for v in backs if theory.system.own(v.declared.emission) in (message, -message)]
-    if h is None or len(backs) != 1:
+    shares = [(v, (theory.system.own(v.declared.emission) / message).cancel()) for v in backs]
+    shares = [(v, share) for v, share in shares if share.is_number]
+    if h is None or len(shares) != 1:
         return None
-    (v,) = backs
-    turned = S.One if theory.system.own(v.declared.emission) == message else S.NegativeOne
+    ((v, turned),) = shares  # what is sent may be written as a multiple of the slope of the terms
     beside = [u for u in there.heard if u is not h and there.covariance[u.eta, h.eta] != 0]
     if any(u.declared.states() for u in beside):  # matrices
         return None
@@ -201,14 +259,14 @@ def _group(theory: Theory, declared: RandomField, message: Expr) -> Group | None
     rows: list[Multiple | None] = [
         _multiple(size, own),
         _multiple(turned * there.means[to_there], own),
-        _multiple(back, other),
-        _multiple(turned * here.means[to_here[h.declared]], other),
+        _multiple(back / turned**2, other),
+        _multiple(here.means[to_here[h.declared]] / turned, other),
     ]
     overlaps, answers = [], []
     for u in beside:
         overlaps.append(_multiple(there.covariance[u.eta, h.eta], own))
         share = _share(u.declared.coupling.family, coupling)
-        answers.append(_multiple(turned * here.means[to_here[u.declared]] / share, other))
+        answers.append(_multiple(here.means[to_here[u.declared]] / (turned * share), other))
     known = [m for m in (*rows, *overlaps, *answers) if m is not None]
     if len(known) < len(rows) + 2 * len(beside):
         return None
@@ -217,7 +275,8 @@ def _group(theory: Theory, declared: RandomField, message: Expr) -> Group | None
         return None
     own_size, answer, back_size, back_answer, *others = known
     beside_it = tuple(others[: len(beside)]), tuple(others[len(beside) :])
-    return Group(h.declared, own_size, answer, back_size, back_answer, *beside_it, gram, 1 / weight)
+    fields = tuple(u.declared for u in beside)
+    return Group(h.declared, own_size, answer, back_size, back_answer, *beside_it, gram, 1 / weight, fields)
 
 
 def _scale(coupling: Any) -> Expr | None:

@@ -41,7 +41,7 @@ def take_sets(
     Raises
     ------
     ValuesError
-        If a set is missing, is no shape, or lives in another number of dimensions.
+        If a set is missing, is not a shape, or lives in another number of dimensions.
     """
     by_name = {g.name: g for g in needed}
 
@@ -55,7 +55,7 @@ def take_sets(
             continue
         name = key.name if isinstance(key, SupportFunction) else key
         if name not in by_name:
-            raise ValuesError(f"{key} is no support function of this declaration.", ", ".join(by_name) or "none")
+            raise ValuesError(f"{key} is not a support function of this declaration.", ", ".join(by_name) or "none")
         rule[by_name[name]] = _with_set(by_name[name], value)
     for g, size in needed.items():
         known = rule.get(g, g)

@@ -17,7 +17,7 @@ from symcavity.model.support import Support, surrogate
 
 
 def check_problem(problem: Any) -> None:
-    """Refuse what is no problem of sites that hear each other, and where convexity is asked for what cannot be convex.
+    """Refuse what is not a problem of sites that hear each other, or cannot be convex where it has to be.
 
     Raises
     ------

@@ -226,7 +226,7 @@ def moving_over(over: Any, name: Any, components: Any = None) -> tuple[Time, ...
     Raises
     ------
     DeclarationError
-        If it is no time, or if the family has components as well.
+        If it is not a time, or if the family has components as well.
     """
     if over is None:
         return ()

@@ -17,8 +17,8 @@ from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_
 from symcavity.model.kinds import (
     DATUM,
     FEATURE,
-    N,
     Kind,
+    N,
     SiteCount,
     i,
     in_ratios,
@@ -354,7 +354,7 @@ class System(ByContent):
                 drawn = [q for q in site_quantities(f.emission, Quenched) if q.family.given is not None]
                 if drawn and not f.states():
                     raise DeclarationError(
-                        f"{f.emission} is sent, and answers to what {drawn[0]} is drawn on, but is no variable.",
+                        f"{f.emission} is sent, and answers to what {drawn[0]} is drawn on, but is not a variable.",
                         "a variable with an equation of its own",
                         f"Eq(sent[{f.sender.index}], {f.emission}), and sums of sent",
                     )
@@ -378,7 +378,7 @@ class System(ByContent):
             heard = [f for f in law.fields if told.has(f.symbol)]
             if not heard or any(f.states() for f in heard) or site_quantities(told, Variable, Field):
                 raise DeclarationError(
-                    f"The label {label} is drawn on {label.given}, which is no field of quenched parameters.",
+                    f"The label {label} is drawn on {label.given}, which is not a field of quenched parameters.",
                     "a sum of couplings times quenched parameters, as a Field with an equation of its own",
                     "Eq(u[mu], Sum(x[mu, i]*t[i], (i, 1, N)))",
                 )

@@ -208,7 +208,7 @@ def observable_of(key: Any, system: System, more: Iterable[Symbol] = (), hint: s
     expr = as_sympy(found, "The observable")
     if not isinstance(expr, Expr):
         raise DeclarationError(
-            f"{expr!s:.80} is no number.", "averages, responses and their functions", f"average({expr!s:.80})"
+            f"{expr!s:.80} is not a number.", "averages, responses and their functions", f"average({expr!s:.80})"
         )
     if expr.xreplace(dict.fromkeys(expr.atoms(Average), S.One)).has(Fresh):
         raise DeclarationError(

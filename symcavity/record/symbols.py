@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 from typing import Any
 
 from sympy import Expr, Symbol, Tuple
@@ -328,15 +329,45 @@ class OrderParameter(Symbol):
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:  # noqa: ARG002 - SymPy's signature
         base, _, label = self.name.partition("_")
-        *parts, last = label.split("_")
-        names = [latex_name(part) for part in (parts if last == "hat" else [*parts, last]) if part]
-        inner = (" \\, " if any("\\mathrm" in name for name in names) else " ").join(names)  # words need a space
+        if label == "hat" or label.endswith("_hat"):
+            head, label = f"\\hat{{{latex_name(base)}}}", label[:-3].rstrip("_")
+        else:
+            head = latex_name(base)
+        inner, _, heard = label.partition("_to_") if base == "S" else (label, "", "")
+        tex = _label_tex(inner)
         if base == "S":
-            tex = f"S^{{{inner}}}"
-            return raised(tex, exp)
-        head = f"\\hat{{{latex_name(base)}}}" if last == "hat" else latex_name(base)
-        tex = f"{head}_{{{inner}}}" if inner else head
-        return f"{tex}^{{{exp}}}" if exp else tex
+            whole = f"S^{{{tex}}}" + (f"_{{{latex_name(heard)}}}" if heard else "")
+            return raised(whole, exp)
+        whole = f"{head}_{{{tex}}}" if tex else head
+        return f"{whole}^{{{exp}}}" if exp else whole
+
+
+_BETWEEN = {"plus": " + ", "minus": " - ", "over": " / "}
+
+
+def _label_tex(label: str) -> str:
+    """The label of an order parameter in a formula: factors with their powers, differences as such."""
+    weights, times, squared = label.partition("_times_")
+    if times:
+        return f"{_label_tex(weights)} \\left({_label_tex(squared)}\\right)^{{2}}"
+    out, factors, parts = "", list[str](), [part for part in label.split("_") if part]
+    for place, part in enumerate(parts):
+        if part in _BETWEEN and 0 < place < len(parts) - 1:
+            out, factors = out + _powers(factors) + _BETWEEN[part], []
+        elif part.isdigit() and factors:
+            factors[-1] += f" ({part})"
+        else:
+            factors.append(latex_name(part))
+    return out + _powers(factors)
+
+
+def _powers(factors: list[str]) -> str:
+    """Factors side by side, equal neighbors as a power; words need a space."""
+    runs = [(tex, len(list(same))) for tex, same in groupby(factors)]
+    written = [
+        tex if n == 1 else f"{{{tex}}}^{{{n}}}" if " " in tex or "_" in tex else f"{tex}^{{{n}}}" for tex, n in runs
+    ]
+    return (" \\, " if any("\\mathrm" in tex for tex in factors) else " ").join(written)
 
 
 class MovingParameter(OrderParameter):

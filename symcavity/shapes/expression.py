@@ -29,7 +29,7 @@ class ExpressionShape(SmoothShape):
     DeclarationError
         If the symbols do not match, g is not homogeneous of degree one, or the origin is in the hull.
     NotConvex
-        If g is not concave (which includes every expression that is no support function of this kind).
+        If g is not concave (which includes every expression that is not a support function of this kind).
 
     Examples
     --------

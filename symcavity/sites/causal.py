@@ -120,7 +120,7 @@ class CausalSolution(Unbranched):
             if _state_of(equation).now == state.now:
                 return equation.rhs
         known = ", ".join(map(str, self.unknowns))
-        raise DeclarationError(f"{state} is no state of the {self.problem.kind.sites}.", known)
+        raise DeclarationError(f"{state} is not a state of the {self.problem.kind.sites}.", known)
 
     def tangents(self, named: SiteQuantity | None, time: Expr | None) -> list[Equation]:
         """The equations of motion of the responses to a source: the derivative of the law.

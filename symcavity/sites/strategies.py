@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from symcavity.errors import UnsupportedLaw
+from symcavity.sites.branching.parts import solved_by_parts
 from symcavity.sites.branching.strategy import Branching
 from symcavity.sites.causal import Causal
 from symcavity.sites.joint.strategy import Joint
@@ -19,7 +20,8 @@ STRATEGIES: tuple[Strategy, ...] = (Causal(), Lowest(), Thermal(), Projecting(),
 def solved_by(problem: SiteProblem) -> tuple[Strategy, Solution]:
     """The first strategy that applies to a law, and its solution.
 
-    The law of a convex problem that hears several fields, and has no layout over one of them, is solved in numbers.
+    A law that falls into parts with formulas has those, however many branches they are together.  The law of a convex
+    problem that hears several fields, and has no layout over one of them, is solved in numbers.
 
     Raises
     ------
@@ -29,6 +31,8 @@ def solved_by(problem: SiteProblem) -> tuple[Strategy, Solution]:
         If no strategy solves it.
     """
     strategy = next(s for s in STRATEGIES if s.applies(problem))
+    if strategy in (NUMBERS, FORMULAS) and (found := solved_by_parts(problem)) is not None:
+        return FORMULAS, found
     try:
         return strategy, strategy.solve(problem)
     except UnsupportedLaw:

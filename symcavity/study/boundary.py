@@ -111,7 +111,7 @@ class Boundary:
         from symcavity.finite.plots import plot_line
 
         if self.along is None:
-            raise ValuesError("A single point is no line.", "a boundary with along=")
+            raise ValuesError("A single point is not a line.", "a boundary with along=")
         rows = [(float(x), float(y)) for x, y, _ in self.points]
         return plot_line(rows, self.along, self.across, self.what, ax=ax)
 

@@ -82,7 +82,7 @@ def optimize(
     ValuesError
         For bounds that are none, a parameter that has a value, or several parameters.
     NotConverged
-        If the observable goes on to an end of a range that nobody asked for, is constant, or is no number somewhere.
+        If the observable goes on to an end of a range that nobody asked for, is constant, or is not a number somewhere.
     Infeasible
         If the theory has no solution anywhere in the range.
 
@@ -176,7 +176,7 @@ def checked_range(theory: Theory, over: Any, values: Any, bounds: Any) -> tuple[
         known = ", ".join(str(s) for s in (*task.parameters, *task.ratios))
         same = [str(s) for s in (*task.parameters, *task.ratios) if str(s) == str(over)]
         hint = f"the {over} of the declaration: a symbol is known by its assumptions too" if same else ""
-        raise ValuesError(f"{over!r} is no parameter of this theory.", known, hint)
+        raise ValuesError(f"{over!r} is not a parameter of this theory.", known, hint)
     if over in {symbol_of(task, key) for key in values}:
         raise ValuesError(f"{over} is varied, and has a value too.", "one or the other")
     if bounds is None:

@@ -61,7 +61,7 @@ def slope(solution: Solution, observable: Any, parameter: Any) -> Any:
     parameter = symbol_of(task, parameter)
     if parameter not in given.exact or parameter not in {*task.parameters, *task.ratios}:
         known = [str(s) for s in (*task.parameters, *task.ratios) if s in given.exact]
-        raise ValuesError(f"{parameter} is no parameter with a value here.", ", ".join(known) or "none")
+        raise ValuesError(f"{parameter} is not a parameter with a value here.", ", ".join(known) or "none")
     unknowns = [*task.unknowns, *given.solve_for]
     sides = task.absorbed(given.laws)
     gaps = [a - b for a, b in zip(sides[::2], sides[1::2], strict=True)]

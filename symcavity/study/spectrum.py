@@ -146,9 +146,9 @@ def _read(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     try:
         X, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     except (TypeError, ValueError):
-        raise ValuesError("The data are no arrays of numbers.", "X of (data, features), y of (data,)") from None
+        raise ValuesError("The data are not arrays of numbers.", "X of (data, features), y of (data,)") from None
     if X.ndim != 2 or y.shape != X.shape[:1] or not X.size:
         raise ValuesError(f"The data have the shapes {X.shape} and {y.shape}.", "X of (data, features), y of (data,)")
     if not (np.isfinite(X).all() and np.isfinite(y).all()):
-        raise ValuesError("Some entries of the data are no numbers.", "complete data: drop or fill what is missing")
+        raise ValuesError("Some entries of the data are not numbers.", "complete data: drop or fill what is missing")
     return X, y

@@ -36,7 +36,7 @@ def response(step: Step, dps: int) -> list[Verdict]:
     out: list[Verdict] = []
     for claim in step.claims:
         if not isinstance(claim.lhs, DisorderAverage):
-            return result(numeric(dps), False, "", f"{claim.lhs} is no average")
+            return result(numeric(dps), False, "", f"{claim.lhs} is not an average")
         node = _from_zero(claim.lhs.args[0], index)
         gap, digits, how = hold(theory, side, node, quenched_average(_from_zero(claim.rhs, index)), dps)
         out += _verdict(gap, digits, dps, f"integration by parts, and {how}")

@@ -41,7 +41,7 @@ class Measured:
 
     @property
     def z(self) -> float:
-        """The difference beyond what the size allows, in standard errors; infinite where a side is no number."""
+        """The difference beyond what the size allows, in standard errors; infinite where a side is not a number."""
         excess = largest(0.0, abs(self.lhs - self.rhs) - self.allowed)
         return excess / self.stderr if self.stderr > 0 else 0.0 if excess == 0 else float("inf")
 

@@ -41,7 +41,7 @@ def result(
 
 
 def largest(*gaps: Any) -> Any:
-    """The largest of some gaps; infinite where one of them is no number, which no comparison would notice."""
+    """The largest of some gaps; infinite where one of them is not a number, which no comparison would notice."""
     return math.inf if any(mp.isnan(gap) for gap in gaps) else max(gaps)
 
 

@@ -88,7 +88,7 @@ def site_costs(theory: Any) -> dict[Kind, SiteCost]:
     Raises
     ------
     NotSearched
-        If the objective is no sum over sites, or a site has too many variables.
+        If the objective is not a sum over sites, or a site has too many variables.
     """
     record, system = theory.system.record, theory.system
     problem = record.problem

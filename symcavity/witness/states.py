@@ -137,7 +137,7 @@ class Summed:
         top = a.max(axis=1)
         volume = np.log(2 * np.pi * self.strength / self.beta) / 2 if self.weight.is_field else 0.0
         total = top + np.log(np.exp(a - top[:, None]) @ parts) - volume
-        # what is no function of the states is shared out among the sites by the derivation
+        # what is not a function of the states is shared out among the sites by the derivation
         rule = {**self.rule, **dict.fromkeys(self.weight.states, S.One)}
         told = float(self.weight.energy.xreplace(rule)) - float(self.potential(*np.ones(len(x))))
         return np.asarray(total - self.beta * told)
@@ -342,12 +342,13 @@ def _named(claim: Any) -> Any:
 def _rebuilt(step: Step, few: Few) -> float:
     """The energy of a configuration by the claims; the fields get their values on the way."""
     weights, total = few.system.weights, 0.0
+    means = [w.mean.family for w in weights.values() if not w.is_field]  # of sites that meet in pairs, from both ends
     for claim in step.claims:
         if (named := _named(claim)) is None:
             continue
         (kind,) = named.site
         weight = weights[kind]
-        own = not weight.is_field and claim.rhs.has(weight.mean.family)
+        own = not weight.is_field and claim.rhs.has(*means)
         for k in range(1, SITES + 1):
             value = few.at(claim.rhs, kind, k)
             few.values[named.xreplace({kind.index: S(k)})] = value
@@ -367,7 +368,7 @@ def _heard_back(step: Step, few: Few) -> float:
         for k in range(1, SITES + 1):
             if weights[kind].is_field and named == weights[kind].state:
                 gap -= few.at(weights[kind].mean, kind, k) * (few.at(claim.rhs, kind, k) - few.at(silent, kind, k))
-            elif not weights[kind].is_field and not claim.rhs.has(weights[kind].mean.family):
+            elif not weights[kind].is_field and not claim.rhs.has(*means):
                 gap += few.at(weights[kind].state, kind, k) * few.at(claim.rhs, kind, k)
     return gap
 

@@ -108,7 +108,7 @@ class Weighed:
         least = cost.min(axis=1)
         volume = np.log(2 * np.pi * self.F / self.beta) / 2 if self.weight.is_field else 0.0
         total = np.exp(self.beta * (least[:, None] - cost)).sum(axis=1) * (x[1] - x[0])
-        # what is no function of the state is shared out among the sites by the derivation
+        # what is not a function of the state is shared out among the sites by the derivation
         told = float(self.weight.energy.xreplace({**self.rule, self.weight.state: S.One})) - float(self.potential(1.0))
         return np.asarray(np.log(total) - self.beta * (least + told) - volume)
 

@@ -439,7 +439,7 @@ class World:
         found = node.func(*(Float(v, mp.dps) if not mp.isint(v) else Integer(int(v)) for v in values))
         found = found.evalf(mp.dps)
         if not found.is_Float and not found.is_Integer:
-            raise Open(f"{node} is no number here")
+            raise Open(f"{node} is not a number here")
         return mp.mpf(found._to_mpmath(mp.prec))  # noqa: SLF001 - SymPy's own door
 
 

@@ -159,10 +159,10 @@ def read_derivation(source: str | bytes | Mapping[str, Any]) -> Derivation:
     try:
         document = json.loads(source) if isinstance(source, str | bytes) else source
     except (ValueError, RecursionError) as problem:
-        raise ValuesError(f"This is no JSON: {problem}.", SUPPORTED) from None
+        raise ValuesError(f"This is not JSON: {problem}.", SUPPORTED) from None
     if not isinstance(document, Mapping) or document.get("format") != FORMAT or document.get("version") != VERSION:
         mark = [document.get(k) for k in ("format", "version")] if isinstance(document, Mapping) else document
-        raise ValuesError(f"This is no derivation of a version that is known: {mark!r:.80}.", SUPPORTED)
+        raise ValuesError(f"This is not a derivation of a version that is known: {mark!r:.80}.", SUPPORTED)
     try:
         return _read(document)
     except SymcavityError as problem:

@@ -173,7 +173,7 @@ def layout(derivation: Derivation) -> Document:
             *numbers.display([row for row in derivation.results if not numbers.alike.stood_for(row)], "results"),
         )
     items = []
-    for name, data, keys in _assumed(derivation):
+    for name, data, keys in [] if derivation.brief else _assumed(derivation):  # in brief each is said where it is used
         span = numbers.span(keys)
         said: Fragments = [*assumption(name, data)]
         items.append(tuple([*said, " Used in ", *_cite(span), "."] if span else said))
@@ -228,6 +228,7 @@ def _opening(derivation: Derivation, parameters: Sequence[tuple[Any, Any]], alik
         warm=any(step.rule == "gibbs" for step in derivation.steps),
         parameters=[symbol for symbol, _ in parameters],
         alike=alike,
+        brief=derivation.brief,
         works=[Cite(work.strip()) for work in derivation.cite.split(";") if work.strip()],
     )
 

@@ -97,7 +97,7 @@ def _look_inside(name: str, values: Sequence[Any]) -> None:
     """Check what the arguments of a declared thing consist of."""
     words = [str(v) for v in values if isinstance(v, str)]
     if name in _ATOMS and not all(w.isidentifier() for w in (words[2:] if name == "Kind" else words)):
-        raise ValuesError(f"{words!r:.60} are no names.", "identifiers")
+        raise ValuesError(f"{words!r:.60} are not names.", "identifiers")
     if name == "Kind" and not (values[4] == 1 or isinstance(values[4], Symbol)):
         raise ValuesError(f"The ratio of a kind is {values[4]!s:.60}.", "a symbol")
     ranges = values[1] if name in _ATOMS and len(values) > 2 and isinstance(values[1], Tuple) else ()

@@ -1,4 +1,4 @@
-"""Notation that stands in formulas and is no quantity: what it means, said where it is first used."""
+"""Notation that stands in formulas and is not a quantity: what it means, said where it is first used."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ class Decoder:
         if isinstance(arg, dict) and "value" in arg:
             value = arg["value"]
             if value is not None and not isinstance(value, bool | str | int):
-                raise ValuesError(f"{value!r:.40} is no text, number or truth.", "these")
+                raise ValuesError(f"{value!r:.40} is not text, number or truth.", "these")
             return value
         if isinstance(arg, dict):
             return tuple(self._value(a) for a in arg["tuple"])

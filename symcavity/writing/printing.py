@@ -208,7 +208,7 @@ class CavityPrinter(ConditionPrinter):
             between: tuple[str, ...] = ()
             if _first(body).kind == "num" and _ends_with_number(before):
                 between = (" ", "\\cdot")
-            elif place and (_is_word(body) or _is_word(before)):  # c noise is no word of six letters
+            elif place and (_is_word(body) or _is_word(before)):  # c noise is not a word of six letters
                 between = (" ", "\\,")
             out, before = beside(out, *between, *(" " * bool(place)), body), body
         return out

@@ -227,5 +227,5 @@ def test_states_at_rest_are_handed_on():
     pursuit = ConvexProblem(Sum(Abs(w[i]), (i, 1, N)), [Eq(error, 0)])
     sparse = {1: Rational(1, 10), 0: Rational(9, 10)}
     beyond = named(ended(pursuit, {alpha: "0.2", t: sparse}))
-    assert beyond["q_t_w"] == pytest.approx(0.0902344864, rel=1e-5)
+    assert beyond["q_w_minus_t"] == pytest.approx(0.0902344864, rel=1e-5)
     assert not isinstance(ended(pursuit, {alpha: HALF, t: sparse}), Ended | Handover)

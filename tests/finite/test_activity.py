@@ -82,7 +82,7 @@ def test_what_cannot_be_measured_says_so():
         sim.dimension(x, over=[t], draws=2)
     with pytest.raises(ValuesError, match="longer than the run"):
         sim.dimension(x, 11, over=[t])
-    with pytest.raises(DeclarationError, match="no function of states"):
+    with pytest.raises(DeclarationError, match="not a function of states"):
         sim.dimension(xi, over=[t])
     alike = System([Eq(x[i, t + 1], Sum(J[i, j] * tanh(x[j, t]), (j, 1, N)))], initial=[Eq(x[i, 0], 1)])
     with pytest.raises(ValuesError, match="alike"):

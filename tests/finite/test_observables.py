@@ -151,7 +151,7 @@ def test_two_descriptions_have_the_same_responses():
 
 
 def test_what_is_no_finite_number_at_some_sites_is_refused(sim):
-    with pytest.raises(ValuesError, match=r"no finite number at \d+ of 60 feature sites .*log"):
+    with pytest.raises(ValuesError, match=r"not a finite number at \d+ of 60 feature sites .*log"):
         sim[average(log(w[i]))]
     with pytest.raises(ValuesError, match="is zoo"):
         sim[1 / (average(w) - average(w))]

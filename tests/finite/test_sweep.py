@@ -220,7 +220,7 @@ DAMAGE = {
     "bytes that are no text": (lambda lines: [lines[0], b"\xff" + lines[1], *lines[2:]], "Line 2 "),
     "a list": (lambda lines: [*lines, b"[1, 2]"], "Line "),
     "half a row": (lambda lines: [*lines[:2], lines[2][: len(lines[2]) // 2], *lines[3:]], "Line 3 "),
-    "a size that is no number": (lambda lines: [lines[0], lines[1].replace(b",20,0,", b",2x,0,").replace(
+    "a size that is not a number": (lambda lines: [lines[0], lines[1].replace(b",20,0,", b",2x,0,").replace(
         b'"N": 20', b'"N": "2x"'), *lines[2:]], "its N is '2x'"),
     "a number that is none": (lambda lines: [lines[0], lines[1].replace(b"0.", b"0_"), *lines[2:]], "Line 2 "),
     "another parameter": (lambda lines: [lines[0], lines[1].replace(b",0.5,", b",0.7,").replace(

@@ -10,7 +10,7 @@ SMALL = {
     "supplied_resources": (40, 3),  # the search for all solutions of an instance takes seconds
     # measures are summed over all states, or sampled
     "spin_glass": (12, 20), "binary_perceptron": (12, 20), "sparse_means": (9, 20), "bayes_perceptron": (12, 6),
-    "spiked_matrix": (14, 20),
+    "spiked_matrix": (14, 20), "boltzmann_machine": (5, 40),
 }
 
 

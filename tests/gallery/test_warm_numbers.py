@@ -105,3 +105,17 @@ def test_correlated_manifolds():
     ball = Ball(2, Rational(1, 2))
     width = alone.problem.cavity().solve({alpha: values[alpha], alone.g: ball})["kappa"]
     assert float(found) == pytest.approx(1 / float(width) ** 2, rel=1e-5)
+
+
+def test_boltzmann_machine():
+    """The overlaps of both layers of a bipartite spin glass (Barra, Genovese and Guerra)."""
+    values = {str(k): float(v) for k, v in module("boltzmann_machine").values.items()}
+    beta, field = values["beta"], values["H"]
+
+    def step(q, p):
+        return (
+            gauss(np.tanh(beta * (np.sqrt(values["K/N"] * p) * T + field)) ** 2),
+            gauss(np.tanh(beta * np.sqrt(q) * T) ** 2),
+        )
+
+    held("boltzmann_machine", *settled(step, 0.5, 0.5))

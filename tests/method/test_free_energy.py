@@ -120,7 +120,7 @@ def test_the_identities_of_a_posterior():
 
 
 def test_a_field_that_keeps_still_moves_the_mean():
-    """A loss that holds the field of a teacher, and is no square: its response was zero, without a word."""
+    """A loss that holds the field of a teacher, and is not a square: its response was zero, without a word."""
     v = Feature("v", values=(-1, 1))
     heard = Sum(x[mu, i] * v[i], (i, 1, N))
     steps = steps_of(Problem(Sum((heard**2 - u**2) ** 2, (mu, 1, P)) / 2).gibbs(1), "response")

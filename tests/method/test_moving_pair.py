@@ -169,7 +169,7 @@ def test_what_is_not_derived_is_refused():
     for wrong in ([], [s], [t, s], [xi], "t", [a]):
         with pytest.raises(DeclarationError, match="move over t"):
             theory.pair(over=wrong)
-    with pytest.raises(DeclarationError, match="no function of states"):
+    with pytest.raises(DeclarationError, match="not a function of states"):
         theory.pair(over=[t], of=x[i, t + 1])
     b = Quenched("b", i)
     J = Coupling("J", between=(i, i))

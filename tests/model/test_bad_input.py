@@ -536,7 +536,7 @@ REFUSED = {
         "1..D",
         "explicit",
     ),
-    "name that is no name": (lambda: Feature("2w"), "2w", "identifier"),
+    "name that is not a name": (lambda: Feature("2w"), "2w", "identifier"),
     "name that is a number": (lambda: Feature(3), "3", "identifier"),
     "name of a size": (lambda: Feature("N"), "taken", "other name"),
     "name of the load": (lambda: Datum("alpha"), "taken", "other name"),

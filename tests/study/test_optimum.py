@@ -55,11 +55,11 @@ def test_bad_input(theory):
         theory.optimize(error, gamma, {**values, s: half, gamma: 1})
     with pytest.raises(ValuesError, match="bounds"):
         theory.optimize(error, gamma, {**values, s: half}, bounds=(2, 1))
-    with pytest.raises(ValuesError, match="no parameter"):
+    with pytest.raises(ValuesError, match="not a parameter"):
         theory.optimize(error, Symbol("c"), {**values, s: half})
     with pytest.raises(ValuesError, match="of the declaration"):
         theory.optimize(error, Symbol("gamma"), {**values, s: half})
-    with pytest.raises(ValuesError, match="no parameter"):
+    with pytest.raises(ValuesError, match="not a parameter"):
         theory.optimize(error, "gama", {**values, s: half})
     for several in ([gamma, s], (gamma, s), {gamma: (1, 2), s: (1, 2)}):
         with pytest.raises(ValuesError, match="one parameter at a time"):

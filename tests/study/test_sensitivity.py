@@ -91,7 +91,7 @@ def test_averages_over_sets_in_double_only():
 
 def test_what_has_no_derivative_is_refused():
     theory, kappa = gardner.problem.cavity(), gardner.kappa
-    with pytest.raises(ValuesError, match="no parameter with a value"):
+    with pytest.raises(ValuesError, match="not a parameter with a value"):
         theory.sensitivity(alpha, alpha, {kappa: 1})
     flat = ConvexProblem(Sum(h**2, (mu, 1, P)) / 2, subject_to=[Sum(w[i], (i, 1, N)) >= N]).cavity()
     assert theory.sensitivity(average(w[i] ** 2), kappa, {kappa: 2}) == pytest.approx(-2 / 8)

@@ -103,7 +103,7 @@ class TestTwoPoints:
             near = mpmath.mpf(10) ** (2 - dps)
             assert abs(solution[alpha] - mpmath.mpf(self.LOAD)) < near
             # each of the two equal fields carries half of the response of the projection
-            assert abs(solution["S_w"] + solution["S_w_2"] - mpmath.mpf(self.S_W)) < near
+            assert abs(solution["S_w_to_v"] + solution["S_w_to_v_2"] - mpmath.mpf(self.S_W)) < near
         assert solution.residual < 1e-13
 
     def test_other_overlaps(self):
@@ -115,7 +115,7 @@ class TestTwoPoints:
             solution = theory.solve({kappa: margin, **half})
             expected = manifold_capacity(TwoPoints(rho), kappa=margin)
             assert solution[alpha] == pytest.approx(expected.alpha, rel=1e-11)
-            for name in ("S_w", "S_w_2"):  # with the factors in the messages, each field carries all of it
+            for name in ("S_w_to_v", "S_w_to_v_2"):  # with the factors in the messages, each field carries all of it
                 assert solution[name] == pytest.approx(expected.S_w, rel=1e-11)
 
     def test_orthogonal_conditions_are_independent(self, pair):
@@ -129,8 +129,8 @@ class TestTwoPoints:
 
     def test_the_averages_by_a_grid(self, pair):
         """Each average against a sum over fields, with the branch found by projection: no formula is shared."""
-        names = {s: by_name(pair, s) for s in ("q_w", "S_w", "S_w_2")}
-        values = {names["q_w"]: 4.0, names["S_w"]: 0.3, names["S_w_2"]: 0.2}
+        names = {s: by_name(pair, s) for s in ("q_w", "S_w_to_v", "S_w_to_v_2")}
+        values = {names["q_w"]: 4.0, names["S_w_to_v"]: 0.3, names["S_w_to_v_2"]: 0.2}
         z = np.linspace(-8, 8, 1601) + 1e-4
         density = np.exp(-(z**2) / 2) / np.exp(-(z**2) / 2).sum()
         eta = [2 * axis for axis in np.meshgrid(z, z, indexing="ij")]
@@ -147,11 +147,11 @@ class TestTwoPoints:
             fits = (alone > 0) & (gaps[1 - k] - alone * cross <= 0)
             lam[k] = np.where(fits, alone, lam[k])
         moments = {
-            "q_lambda_lambda_2": (lam[0] - lam[1]) ** 2,
-            "q_lambda_lambda_2_2": 3 * (lam[0] + lam[1]) ** 2,
+            "q_lambda_minus_lambda_2": (lam[0] - lam[1]) ** 2,
+            "q_1": 3 * (lam[0] + lam[1]) ** 2,
             # responses by parts: <d m/d eta> = <eta m>/q_w
-            "S_lambda_lambda_2": (lam[0] - lam[1]) * eta[0] / 4,
-            "S_lambda_lambda_2_2": np.sqrt(3) * (lam[0] + lam[1]) * eta[1] / 4,
+            "S_lambda_minus_lambda_2_to_h": (lam[0] - lam[1]) * eta[0] / 4,
+            "S_1": np.sqrt(3) * (lam[0] + lam[1]) * eta[1] / 4,
         }
         for name, table in moments.items():
             claimed = pair.closures[by_name(pair, name)].subs(values)
@@ -183,15 +183,15 @@ class TestIntervals:
         with mpmath.workdps(30):
             near = mpmath.mpf(10) ** (2 - dps)
             assert abs(solution[alpha] - mpmath.mpf("0.587934160713582609188894682487")) < near
-            assert abs(solution["S_w"] - mpmath.mpf("0.2496041149998410444515538677")) < near
+            assert abs(solution["S_w_to_v"] - mpmath.mpf("0.2496041149998410444515538677")) < near
 
     @pytest.mark.parametrize("radius", ["1/2", "2"])
     def test_other_radii(self, ball, radius):
         expected = manifold_capacity(Ball(1, radius), kappa="0.7")
         solution = ball.solve({kappa: "0.7", R: radius})
         assert solution[alpha] == pytest.approx(expected.alpha, rel=1e-12)
-        assert solution["S_w"] == pytest.approx(expected.S_w, rel=1e-12)
-        assert solution["S_w"] == solution["S_w_2"]
+        assert solution["S_w_to_v"] == pytest.approx(expected.S_w, rel=1e-12)
+        assert solution["S_w_to_v"] == solution["S_w_to_v_2"]
 
     @pytest.mark.parametrize("radius", [HALF, 1, 3])
     def test_zero_margin(self, ball, radius):
@@ -247,7 +247,7 @@ class TestThreeFields:
         solution = triangle.solve({kappa: HALF})
         expected = manifold_capacity(PointCloud(np.array(TRIANGLE, float)), kappa="0.5", samples=2**17)
         assert abs(solution[alpha] - expected.alpha) < 4 * expected.stderr
-        assert solution["S_w"] == pytest.approx(expected.S_w, rel=2e-3)
+        assert solution["S_w_to_v"] == pytest.approx(expected.S_w, rel=2e-3)
         assert solution.residual < 1e-13
 
     def test_more_digits_than_there_are(self, triangle):
@@ -301,7 +301,7 @@ class TestTheRecord:
         fewer = Equation(step.claims[0].lhs, step.claims[0].rhs.xreplace({cross: 0}))
         assert not all(v.ok for v in replace(step, claims=(fewer, *step.claims[1:])).verdicts(20))
 
-    @pytest.mark.parametrize("name", ["S_lambda_lambda_2", "q_lambda_lambda_2_2"])
+    @pytest.mark.parametrize("name", ["S_lambda_minus_lambda_2_to_h", "q_1"])
     def test_a_missing_branch_is_caught(self, derivation, name):
         """Without the branch on which both constraints are active the averages are wrong."""
         step = derivation[f"closure.{name}"]
@@ -312,7 +312,7 @@ class TestTheRecord:
         assert not all(v.ok for v in replace(step, claims=(fewer,)).verdicts(20))
 
     def test_a_flipped_condition_is_caught(self, derivation):
-        step = derivation["closure.q_lambda_lambda_2"]
+        step = derivation["closure.q_lambda_minus_lambda_2"]
         claim = step.claims[0]
         node = min(claim.rhs.atoms(CellAverage), key=str)
         flipped = node.func(node.body, node.zs, -node.conditions[0], *node.conditions[1:])

@@ -231,7 +231,7 @@ def test_group_lasso_by_radial_integrals():
     s = group_lasso().cavity().solve({alpha: 2, gamma: 1, Quenched("b", mu): {1: 1}})
     q, V, share = radial()
     assert float(s[average(w1[i] ** 2)]) == pytest.approx(q, rel=1e-8)
-    assert float(s["S_w2"]) == pytest.approx(V, rel=1e-8)
+    assert float(s["S_w2_to_p_2"]) == pytest.approx(V, rel=1e-8)
     assert float(s[average(w1[i] ** 2 > 0)]) == pytest.approx(share, rel=1e-6)
     assert s.residual < 1e-9
 

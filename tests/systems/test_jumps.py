@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
-from sympy import Abs, Eq, Heaviside, Max, Piecewise, Rational, Sum, Symbol, log
+from sympy import Abs, Eq, Heaviside, Max, Piecewise, Rational, Sum, Symbol, log, sqrt
 
 from symcavity import (
     ConvexProblem,
@@ -75,6 +75,18 @@ def test_both_say_that_one_state_is_wrong():
     told = {w.category: str(w.message) for w in said}
     assert "zero temperature is negative, -0.159" in told[NegativeEntropy]
     assert "lower bound of the minimum" in told[UnstableSolution]
+
+
+def test_what_is_no_bound_is_not_called_one():
+    """Guerra's bound is about pairs of discrete states of one square: no binary weights, and no states of zero."""
+    u = Feature("u", values=(-1, 0, 1))
+    spins = Problem(-Sum(u[i] * Sum(J[i, j] * u[j], (j, 1, N)), (i, 1, N)) / 2 + Sum(u[i] ** 2, (i, 1, N)) / 10)
+    for theory, values in ((ERRORS.cavity(), {alpha: 2}), (spins.cavity(), {})):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            theory.solve(values)
+        (told,) = [str(w.message) for w in said if w.category is UnstableSolution]
+        assert "no bound of the minimum is known" in told
 
 
 def test_minima_of_instances():
@@ -180,7 +192,8 @@ def scad(field, total, size, a):
     f = np.abs(field)
     middle = ((a - 1) * f - a * size) / ((a - 1) * total - 1)
     kept = np.where(f <= size * (1 + total), np.maximum(f - size, 0) / total, np.minimum(middle, f / total))
-    return np.sign(field) * np.where(f > a * size * total, f / total, kept), (size, size * (1 + total), a * size * total)
+    bends = size, size * (1 + total), a * size * total
+    return np.sign(field) * np.where(f > bends[2], f / total, kept), bends
 
 
 def test_scad_where_the_site_has_one_minimum():
@@ -265,7 +278,7 @@ def test_a_memory_that_is_recalled():
 
 @pytest.mark.parametrize("objective", [Sum(log(1 + heard**2), (mu, 1, P)), Sum(heard**4 - heard**2, (mu, 1, P))])
 def test_energies_that_are_not_laid_out(objective):
-    with pytest.raises(UnsupportedLaw, match=r"laid out|no square"):
+    with pytest.raises(UnsupportedLaw, match=r"laid out|not a square"):
         Problem(objective + Sum(w[i] ** 2, (i, 1, N))).cavity()
 
 
@@ -304,3 +317,25 @@ def test_fewest_errors_at_a_margin_of_zero():
         c = brentq(lambda c, a=float(load): a * (norm.cdf(c) - 0.5 - c * norm.pdf(c)) - 1, 1e-3, 40, xtol=1e-15)
         assert float(found[average(Heaviside(-counted["h"][mu]))]) == pytest.approx(norm.cdf(-c), rel=1e-10)
         assert float(found[average(w[i] ** 2)]) == pytest.approx(1, rel=1e-12)
+
+
+def test_pairs_that_push_away():
+    """The same magnet with the sign of all couplings turned, as the largest cut of a random graph has it."""
+    turned = Problem(Sum(s[i] * Sum(J[i, j] * s[j], (j, 1, N)), (i, 1, N)) / 2)
+    for theory, values in ((turned.cavity(), {}), (turned.gibbs(beta).cavity(), {beta: Rational(3, 2)})):
+        plain = MAGNET.cavity() if not values else MAGNET.gibbs(beta).cavity()
+        one, other = (t.solve(values)[t.free_energy] for t in (theory, plain))
+        assert float(one) == pytest.approx(float(other), rel=1e-13)
+
+
+def test_labels_whose_sign_is_open_are_refused_at_their_values():
+    label = Quenched("y", mu)
+    counted = Problem(Sum(Heaviside(-label[mu] * heard), (mu, 1, P)), [Eq(Sum(w[i] ** 2, (i, 1, N)), N)])
+    with pytest.raises(ValuesError, match="positive values"):
+        counted.cavity().solve({alpha: 3, label: {1: Rational(1, 2), -1: Rational(1, 2)}})
+
+
+@pytest.mark.parametrize("price", [sqrt(Abs(w[i])), log(1 + Abs(w[i]))])
+def test_energies_that_are_no_squares_are_refused(price):
+    with pytest.raises(UnsupportedLaw, match="no square"):
+        Problem(Sum(residue**2, (mu, 1, P)) / 2 + Sum(price, (i, 1, N))).cavity()

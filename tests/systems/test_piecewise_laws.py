@@ -92,7 +92,7 @@ def test_margin_of_three_classes_by_projections(three):
     """The order parameters come back from 10^6 random fields, whose messages are projections onto a simplex."""
     w, _, _, s = three
     q = np.array([[float(s[average(w[i, a] * w[i, c])]) for c in (1, 2, 3)] for a in (1, 2, 3)])
-    width = float(s["S_w"] - s["S_w_2"])
+    width = float(s["S_w_1_to_w_1"] - s["S_w_1_to_w_2"])
     assert np.allclose(q, q[0, 0] * (1.5 * np.eye(3) - 0.5), rtol=1e-8)  # classes are alike, and add up to zero
     rng = np.random.default_rng(4)
     label = np.eye(3)[rng.integers(3, size=10**6)]

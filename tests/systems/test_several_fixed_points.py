@@ -57,7 +57,7 @@ def test_silence_is_a_state_of_graded_units_with_a_memory():
 
 
 def test_units_that_only_pass_a_jump_on_are_not_warned_of(recwarn):
-    """A label that a step decides is no state that answers to itself."""
+    """A label that a step decides is not a state that answers to itself."""
     x, t = Coupling("x"), Datum("t")
     heard = Eq(t[mu], sign(Sum(x[mu, i] * 1, (i, 1, N))))
     learned = Eq(w[i], Sum(x[mu, i] * t[mu], (mu, 1, P)))

@@ -294,7 +294,7 @@ def test_a_teacher_leaves_no_rescaling_and_its_record_holds(name):
 def test_the_answer_to_flipped_labels_is_that_at_the_teachers_boundary():
     """``<d(y lambda)/du>`` is (1 - 2 p) times twice the density of u at zero times the mean of lambda there."""
     theory = import_module("symcavity.derivations.flipped_labels").problem.cavity()
-    ours = next(value for s, value in theory.closures.items() if s.name == "S_y_lambda_2")
+    ours = next(value for s, value in theory.closures.items() if s.name == "S_y_lambda_to_u_y")
     q, overlap, S, C, p = 2.0, 0.5, 0.4, 3.0, 0.1
     numbers = {"q_w": q, "q_t_w": overlap, "S_w": S, "C": C, "p": p}
     known = {s: Float(numbers[s.name]) for s in ours.atoms(Symbol) if s.name in numbers}

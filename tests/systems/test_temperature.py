@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.stats import norm, truncnorm
 from sympy import Abs, Eq, Max, Rational, Sum, Symbol, erfc, exp, log, sqrt
 from sympy.stats import Normal
 
@@ -191,3 +191,40 @@ def test_the_posterior_of_a_probit_teacher():
     assert float(solution[second]) == pytest.approx(1, rel=1e-12)
     assert float(solution[average(expect(w[i]) * t[i])]) == pytest.approx(float(solution[mean]), rel=1e-12)
     assert all(verdict.ok for row in theory.derivation.verify() for verdict in row.verdicts)
+
+
+kept = Quenched("k", i, law={0: Rational(1, 2), 1: Rational(1, 2)})
+BOX = ConvexProblem(
+    Sum(Sum(x[mu, i] * (w[i] - kept[i]), (i, 1, N)) ** 2, (mu, 1, P)) / 2 + gamma * Sum(w[i], (i, 1, N)),
+    [w[i] >= 0, w[i] <= 1],
+)
+
+
+def test_a_state_between_two_bounds():
+    """Truncated normal laws of SciPy, over a grid of fields; at large beta the minimum."""
+    theory = BOX.gibbs(beta).cavity()
+    found = theory.solve({alpha: 2, beta: 5, gamma: Rational(1, 10)})
+    z = np.linspace(-9, 9, 401)
+    p = norm.pdf(z) * (z[1] - z[0])
+    own, weight = np.array([[0.0], [1.0]]), p[None, :] / 2
+    error, width = 0.2, 0.5
+    for _ in range(60):
+        answer = 2 / (1 + width)
+        scale = 1 / np.sqrt(5 * answer)
+        middle = own + (np.sqrt(2 * error) / (1 + width) * z[None, :] - 0.1) / answer
+        ends = (0 - middle) / scale, (1 - middle) / scale
+        means, variances = truncnorm.stats(*ends, loc=middle, scale=scale)
+        error, width = np.sum(weight * (means - own) ** 2), 5 * np.sum(weight * variances)
+    assert float(found[average((expect(w[i]) - kept[i]) ** 2)]) == pytest.approx(error, rel=1e-8)
+    assert float(found[response(w)]) == pytest.approx(width, rel=1e-8)
+    cold = BOX.cavity().solve({alpha: 2, gamma: Rational(1, 10)})[second]
+    gaps = [float(theory.solve({alpha: 2, beta: b, gamma: Rational(1, 10)})[mean] - cold) for b in (100, 1000)]
+    assert abs(gaps[1]) < 0.3 * abs(gaps[0]) < 0.01
+
+
+def test_two_bounds_are_a_lower_and_an_upper_one():
+    margin = Quenched("k", mu)
+    with pytest.raises(UnsupportedLaw, match="no lower and no upper"):
+        ConvexProblem(square, [h >= margin[mu], h >= 1]).gibbs(1).cavity()
+    with pytest.raises(UnsupportedLaw, match="no square between two bounds"):
+        ConvexProblem(square + Sum(log(1 + exp(-h)), (mu, 1, P)), [h <= 1, h >= -1]).gibbs(1).cavity()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sympy import Eq, Heaviside, Max, Rational, Sum, Symbol, exp, log, tanh
+from sympy import DiracDelta, Eq, Heaviside, Max, Rational, Sum, Symbol, exp, log, sign, tanh
 from sympy.stats import Normal
 
 from symcavity import (
@@ -139,8 +139,8 @@ def test_a_shared_offset():
 
 
 def test_what_is_refused():
-    with pytest.raises(UnsupportedLaw, match="between 2 bounds"):
-        Problem(Sum((h - 1) ** 2, (mu, 1, P)) / 2, [w[i] >= -1, w[i] <= 1]).gibbs(beta).cavity()
+    with pytest.raises(UnsupportedLaw, match="no square between two bounds"):
+        Problem(Sum(Max(0, 1 - h), (mu, 1, P)) + square, [h >= -2, h <= 2]).gibbs(beta).cavity()
     assert Problem(Sum(Max(0, 1 - h), (mu, 1, P)) + square).gibbs(beta).cavity().equations
 
 
@@ -161,3 +161,18 @@ def test_places_that_a_variable_moves(place):
     below, here, above = (float(given.solve({**v, k: y})[given.free_energy]) + y**2 - y for y in places)
     assert here < min(below, above)
     assert (above - below) / 0.02 == pytest.approx(0, abs=1e-4)
+
+
+def test_hinges_with_the_labels_of_a_teacher():
+    """Labels are the sign of a field that the state does not hear: its response is averaged by parts, by instances."""
+    loss = Sum(Max(0, 1 - sign(u) * h), (mu, 1, P)) + sigma * square
+    warm, values = ConvexProblem(loss).gibbs(beta), {alpha: 2, sigma: "3/10", beta: 1}
+    theory = warm.cavity()
+    assert not any(e.difference.has(DiracDelta) for e in theory.equations)
+    found = theory.compare(warm.simulate(values, N=60, seeds=6), [average(t[i] * expect(w[i])), first])
+    assert all(abs(row.z) < 4.5 for row in found.rows)
+
+
+def test_logistic_losses_with_the_labels_of_a_teacher_hold_no_delta():
+    loss = Sum(log(1 + exp(-sign(u) * h)), (mu, 1, P)) + sigma * square
+    assert not any(e.difference.has(DiracDelta) for e in ConvexProblem(loss).gibbs(beta).cavity().equations)

@@ -284,7 +284,7 @@ MUTANTS = {
     ),
     "a reflected field": (
         hinge, averages.SiteEnsemble, "over_fields",
-        "s = solution.reflection.xreplace(self._zero())", "s = S.One", "site.q_y_lambda",
+        "s = solution.reflection.xreplace(self._zero())", "s = S.One", "site.q_lambda",
     ),
     # fields
     "the corner of a root": (

@@ -313,7 +313,7 @@ SABOTAGES = {
         kernel_ridge, "cavity", wrapped(named, "linear_solution", lambda f: f and (2 * f[0], f[1])), ["named.result"],
     ),
     "a wrong moment of a site": (
-        anisotropic, "cavity", wrapped(results, "simplest", lambda e: 2 * e), ["site.q_l_w"],
+        anisotropic, "cavity", wrapped(results, "simplest", lambda e: 2 * e), ["site.q_l_w_w"],
     ),
     # stability
     "a spread that forgets half": (

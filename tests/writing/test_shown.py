@@ -147,7 +147,8 @@ def test_averages_hold_no_sign_and_like_terms_add():
     text = before.to_latex()
     assert r"\left\langle -" not in text
     square = r"\left( 1 - M_{v w} \right)^{2}"
-    assert rf"q_{{\lambda}} = \frac{{{square} + q_{{\Delta w}}}}{{\left( 1 + S^{{\Delta w}} \right)^{{2}}}}." in text
+    top, below = rf"{square} + q_{{\Delta w^{{2}}}}", r"\left( 1 + S^{\Delta w} \right)^{2}"
+    assert rf"q_{{\lambda}} = \frac{{{top}}}{{{below}}}." in text
 
 
 def test_what_averages_share_is_written_once_and_nothing_is_divided_by_fractions():

@@ -64,7 +64,7 @@ class LawCode:
             ]
 
     def faces(self, params: Sequence[float], known: np.ndarray | None) -> Faces | None:
-        """The faces of an affine law at some parameters; None where they are no numbers."""
+        """The faces of an affine law at some parameters; None where they are not numbers."""
         fields, heard = len(self.law.fields), 1 + len(self.law.fields) + len(self.sources)
         parts = []
         sizes = len(self.law.equations) + 2 * len(self.law.pairs), len(self.defined)

@@ -127,7 +127,7 @@ def np_cell(rows: np.ndarray, terms: Terms) -> np.ndarray:
         else:
             with np.errstate(all="ignore"):
                 gaps = np.abs(value - previous) / (size + 1e-300)
-                gap = float(np.max(gaps, initial=0.0, where=~np.isnan(gaps)))  # what is no number stays none
+                gap = float(np.max(gaps, initial=0.0, where=~np.isnan(gaps)))  # what is not a number stays none
             if gap < GOAL:
                 return value
         previous = value

@@ -63,6 +63,8 @@ class GibbsMeasure:
         Whether all states are discrete: their entropy is the logarithm of a number.
     is_cold : bool
         Whether the temperature is zero: only the lowest minimum has any weight.
+    is_bound : bool
+        Whether the free energy of one state is a lower bound of the true one.
     mirrors : callable
         Which unknowns change their sign together, between a solution and its mirror image.
     """
@@ -71,6 +73,7 @@ class GibbsMeasure:
     entropy: Expr | None
     is_discrete: bool
     is_cold: bool
+    is_bound: bool
     mirrors: Callable[[], tuple[dict[Symbol, int], ...]]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sympy import Expr, S
 
-from symcavity.errors import UnsupportedLaw, ValuesError
+from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.moving.anew import Anew, sampled
 from symcavity.evaluate.moving.drawing import Formula, in_averages
 from symcavity.evaluate.moving.plan import Plan, Term
@@ -128,7 +128,7 @@ class Filling:
             return np.broadcast_to(self.value(node.body, t), self.shape).mean(axis=1, keepdims=True)
 
         found = in_averages(expr, mean, self.look_up(t), t, self.plan.time)
-        self._check_finite(q, found, step)
+        self._check_finite(q, [found], step)
         self.states[q][step] = np.broadcast_to(found, (self.batches, 1))
 
     def _fill(self, q: SiteQuantity, step: int) -> None:
@@ -145,15 +145,15 @@ class Filling:
         total = self.value(row.rhs, t)
         for f, factor in row.fields:
             total = total + self.value(factor, t) * self.fields[f][t if f.time is not None else 0]
-        self._check_finite(q, total, step)
+        self._check_finite(q, [total], step)
         self.states[q][step] = np.broadcast_to(total, self.shape)
         self.tangents.follow(q, step)
 
-    def _check_finite(self, q: SiteQuantity, value: Any, step: int) -> None:
-        if not np.all(np.isfinite(value)):
-            raise UnsupportedLaw(
-                f"{q} is no finite number at the step {step}, on some path.",
-                "laws whose states stay finite; a smaller step where a rule of integration is unstable",
+    def _check_finite(self, q: Any, values: Any, step: int) -> None:
+        if not all(np.all(np.isfinite(v)) for v in values):
+            raise NotConverged(
+                f"The states grow without bound: {q} is not a finite number at the step {step}, on some path.",
+                hint="parameters at which states stay finite; a smaller step where a rule of integration is unstable",
             )
 
     def _scale(self, f: RandomField, t: int) -> Any:

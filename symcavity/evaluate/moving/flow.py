@@ -36,7 +36,7 @@ def read_span(until: Any, step: Any) -> tuple[Expr, int]:
     Raises
     ------
     ValuesError
-        If one is missing, not positive, or the end is no whole number of steps, or too many.
+        If one is missing, not positive, or the end is not a whole number of steps, or too many.
     """
     if until is None or step is None:
         raise ValuesError(
@@ -63,11 +63,11 @@ def whole_steps(time: Any, name: str, step: Expr) -> int:
     Raises
     ------
     ValuesError
-        If it is no whole number of them.
+        If it is not a whole number of them.
     """
     count = _exactly(exact_value(time, name, 15)) / step
     if not count.is_Integer:
-        raise ValuesError(f"{name} = {time} is no whole number of steps.", f"multiples of the step, {step}")
+        raise ValuesError(f"{name} = {time} is not a whole number of steps.", f"multiples of the step, {step}")
     return int(count)
 
 
@@ -126,7 +126,7 @@ class Words:
         """
         expr = read_observable(key, self.system) if isinstance(key, str) else as_sympy(key, "An observable")
         if not isinstance(expr, Expr):
-            raise DeclarationError(f"{key!r} is no observable.", "average(...), response(x[i, t], s)")
+            raise DeclarationError(f"{key!r} is not an observable.", "average(...), response(x[i, t], s)")
         if noises := site_quantities(expr, Noise):
             raise UnsupportedLaw(f"{noises[0]} is white noise: it has no values.", "averages of states")
         rule: dict[Expr, Expr] = {}
@@ -228,7 +228,7 @@ class FlowRun:
         return plot(self, observables, ax, sim)
 
     def __iter__(self) -> Iterator[Any]:
-        raise TypeError("A run is no sequence: run[average(x[i, t]**2)], run.times.")
+        raise TypeError("A run is not a sequence: run[average(x[i, t]**2)], run.times.")
 
     def __repr__(self) -> str:
         name = self.theory.system.name or "a system"

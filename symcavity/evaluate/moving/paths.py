@@ -60,6 +60,7 @@ class PathRun(Filling):
             places = [k for k, (h, _) in enumerate(before) if h == g]
             row[:, places] = self._covariances(f, t, g, [before[k][1] for k in places])
         variance = self._covariances(f, t, f, [t])[:, 0]
+        self._check_finite(f.as_sum, [variance, *row], t)
         if np.any(variance < -1e-9 * np.abs(variance).max()):
             raise UnsupportedLaw(
                 f"The variance of the cavity field of {f.as_sum} is negative.", "couplings with real entries"

@@ -115,7 +115,7 @@ class Plan:
                 continue
             (node, *others), weight = list(nodes), body.xreplace(dict.fromkeys(nodes, S.One))
             if others or (body - weight * node).expand() != 0:
-                raise InternalError(f"The order parameter {symbol} is no response of one state: {meaning}.")
+                raise InternalError(f"The order parameter {symbol} is not a response of one state: {meaning}.")
             self.responses[symbol.base] = Response(kind, weight, node.state, self.field_named(kind, node.field))
 
     def field_named(self, kind: Kind, name: SiteQuantity | None) -> RandomField:
@@ -145,7 +145,7 @@ class Plan:
                 out.append(Term(term, None))
                 continue
             if len(kernels) != 1 or Mul(*(term / next(iter(kernels))).as_ordered_factors()).has(*kernels):
-                raise InternalError(f"The term {term} of a covariance or of a self-coupling is no kernel.")
+                raise InternalError(f"The term {term} of a covariance or of a self-coupling is not a kernel.")
             (kernel,) = kernels
             out.append(Term(term / kernel, kernel))
         return tuple(out)
@@ -156,7 +156,7 @@ class Plan:
         return tuple(rule[k] for k in kernel.times)
 
     def split(self, body: Expr) -> tuple[Expr, Expr] | None:
-        """What is averaged as a product of what stands at t and what stands at s; None where it is no product."""
+        """What is averaged as a product of what stands at t and what stands at s; None where it is not a product."""
         first: list[Expr] = []
         second: list[Expr] = []
         for factor in Mul.make_args(body):
@@ -189,7 +189,7 @@ def _moment(laws: Mapping[Kind, SiteLaw], monomial: Expr) -> Expr:
     number = monomial.as_independent(*quantities, as_Add=False)[0]
     rest = (monomial / number) / Mul(*(q ** powers[q] for q in quantities))
     if rest != 1:
-        raise UnsupportedLaw(f"{monomial} is no product of powers of quenched parameters.", "polynomials in them")
+        raise UnsupportedLaw(f"{monomial} is not a product of powers of quenched parameters.", "polynomials in them")
     out = number
     for q, variable in law.continuous:
         if q.at_site() in quantities:

@@ -141,7 +141,7 @@ class Potential:
 
 
 def _rest_is_stable(law: Law) -> bool | None:
-    """Whether rest at the mean is a state, and stable; None where it is no state."""
+    """Whether rest at the mean is a state, and stable; None where it is not a state."""
     at = {X: law.mean}
     value = mp.fsum(w * _at(f.expr, at) * _at(g.expr, at) for w, f, g in law.pairs)
     if abs(value) > mp.mpf(10) ** (-mp.dps / 2) or law.velocity > 0:

@@ -286,7 +286,7 @@ class SampledStationary:
         Raises
         ------
         DeclarationError
-            If it is not made of averages and responses, or a lag is no whole number of steps.
+            If it is not made of averages and responses, or a lag is not a whole number of steps.
         """
         return self._both(key)[0]
 

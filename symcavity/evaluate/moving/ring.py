@@ -179,7 +179,7 @@ class RingRun(Filling):
                 continue
             parts = plan.split(body)
             if parts is None:
-                raise UnsupportedLaw(f"{body} is no product of what stands at two times.", "products")
+                raise UnsupportedLaw(f"{body} is not a product of what stands at two times.", "products")
             both = (parts[0], parts[1].xreplace({plan.second: plan.time}))
             for part in both:
                 if part not in spectra:

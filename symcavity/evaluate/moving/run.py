@@ -49,7 +49,7 @@ class Observables:
         expr = read_observable(key, self.system) if isinstance(key, str) else as_sympy(key, "An observable")
         expr = expr.at_site() if isinstance(expr, SharedState) else expr
         if not isinstance(expr, Expr):
-            raise DeclarationError(f"{key!r} is no observable.", "average(...), response(x[i, t], s)")
+            raise DeclarationError(f"{key!r} is not an observable.", "average(...), response(x[i, t], s)")
         inside = set().union(*(a.atoms(SiteResponse) for a in expr.atoms(Average)))
         expr = expr.xreplace({r: Average(r) for r in expr.atoms(SiteResponse) - inside})
         expr = self._in_motion(expr)
@@ -80,18 +80,18 @@ class Observables:
         return expr.xreplace({q: f[(*q.indices, self.time)] for q, f in found.items() if f is not None})
 
     def _check(self, node: Average) -> None:
-        """Refuse what is no state of the system, and times outside of the run."""
+        """Refuse what is not a state of the system, and times outside of the run."""
         motion = self.system.motion
         for q in site_quantities(node, Variable, Field, SharedState):
             if q.now not in motion.updates:
-                raise DeclarationError(f"{q} is no state of this system.", ", ".join(map(str, motion.updates)))
+                raise DeclarationError(f"{q} is not a state of this system.", ", ".join(map(str, motion.updates)))
         every = [(q, q.time) for q in site_quantities(node) if q.time is not None]
         every += [(r, r.time) for r in node.atoms(SiteResponse) if r.time is not None]
         for q, when in every:
             first = min([0, *motion.initial.get(getattr(q, "now", q), ())])
             if not isinstance(when, Time) and not (when.is_Integer and first <= when <= self.last):
                 raise DeclarationError(
-                    f"{q} is taken at {when}, which is no time of this run.",
+                    f"{q} is taken at {when}, which is not a time of this run.",
                     f"open times, and steps from {first} to {self.last}",
                 )
 

@@ -28,12 +28,12 @@ def number_of(dps: int | None) -> Number:
 
 
 class NotRational(ValueError):
-    """A number is no fraction."""
+    """A number is not a fraction."""
 
 
 def _fraction(value: Expr) -> Fraction:
     if not value.is_Rational:
-        raise NotRational(f"{value} is no fraction")
+        raise NotRational(f"{value} is not a fraction")
     return Fraction(int(value.p), int(value.q))
 
 

@@ -126,7 +126,7 @@ def _pairs(plan: Plan, fields: Any, known: Any, x: SiteQuantity) -> list[tuple[A
                 _, body = plan.kernels[term.kernel.base]
                 parts = plan.split(body)
                 if parts is None:
-                    raise _not(f"{body} is no product")
+                    raise _not(f"{body} is not a product")
                 second = parts[1].xreplace({plan.second: plan.time})
                 profiles = [_profile(part, known, x) for part in (parts[0], second)]
                 out.append((to_mpf(term.factor * one * other), *profiles))

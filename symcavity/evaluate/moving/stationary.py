@@ -93,7 +93,7 @@ class Stationary:
         body = self.plan.values.put_into(node.body)
         if isinstance(body, SiteResponse):
             if body.state.now != self.law.state:
-                raise UnsupportedLaw(f"{body} is no response of {self.law.state}.", f"response({self.law.state}, s)")
+                raise UnsupportedLaw(f"{body} is not a response of {self.law.state}.", f"response({self.law.state}, s)")
             return self.state.response(lag) if lag >= 0 else mp.mpf(0)
         kind_of_body(body)
         own = [t for t in times if t in node.free_symbols]
@@ -106,7 +106,7 @@ class Stationary:
         for term in Add.make_args(moved.xreplace(rule).expand()):
             parts = self.plan.split(term)
             if parts is None:
-                raise UnsupportedLaw(f"{term} is no product of functions at two times.", "products of such functions")
+                raise UnsupportedLaw(f"{term} is not a product of functions at two times.", "such products")
             total += self._product(parts[0], parts[1].xreplace({self.plan.second: self.plan.time}), lag)
         return total
 

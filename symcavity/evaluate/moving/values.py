@@ -74,7 +74,7 @@ def read_steps(until: Any) -> int:
     Raises
     ------
     ValuesError
-        If it is no whole number, or too many.
+        If it is not a whole number, or too many.
     """
     if until is None:
         raise ValuesError("The last step is not given.", f"a whole number of steps, from 1 to {MOST_STEPS}", "until=20")

@@ -59,7 +59,7 @@ class Solution(Table):
         The largest relative residual of the closed equations, measured at higher precision than they were
         solved in.
     beside : dict
-        What was given that is no number: laws and arrays of quenched parameters, convex sets.
+        What was given that is not a number: laws and arrays of quenched parameters, convex sets.
     certified : dict or None
         With ``solve(..., certify=True)``: every unknown as a python-flint ball; in the box of these balls there is
         exactly one solution, proved.
@@ -181,7 +181,7 @@ class Solution(Table):
         return expr
 
     def _number(self, value: Any, key: Any) -> Any:
-        """Refuse what is no number."""
+        """Refuse what is not a number."""
         if mp.isnan(value):
             raise NotConverged(
                 f"{key} has no value at this solution: its expression is not a number there.",
@@ -196,7 +196,7 @@ class Solution(Table):
             return symbols[str(key)]
         if isinstance(key, Basic) and key.has(Float) and self.dps > 15:
             raise ValuesError(
-                f"The observable {key!s:.80} holds a float, and {self.dps} digits were asked for.",
+                f"The observable {key!s:.80} holds a float, and {self.dps} digits were requested.",
                 "exact numbers: integers, Rational",
             )
         known = self._task.observables

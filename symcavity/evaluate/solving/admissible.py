@@ -54,7 +54,7 @@ def _exact_complaint(system: Eliminated, root: np.ndarray) -> str:
 
 
 def inadmissible(system: Eliminated, found: Mapping[Symbol, Any], *, solved: bool = False) -> str:
-    """Say what is wrong with a root: an unknown that is no number or of the wrong sign, or what was assumed."""
+    """Say what is wrong with a root: an unknown that is not a number or of the wrong sign, or what was assumed."""
     for symbol, value in found.items():
         if np.isnan(value) and not system.given.at_edge:
             return f"{symbol} is not a number"

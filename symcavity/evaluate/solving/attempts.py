@@ -30,9 +30,10 @@ from symcavity.evaluate.solving.continuation import (
 )
 from symcavity.evaluate.solving.eliminated import Eliminated, roots_of
 from symcavity.evaluate.solving.evidence import BranchEnd, NothingButZero, OnlyRoot
-from symcavity.evaluate.solving.finish import finish, finished, limit_at_rest, where
+from symcavity.evaluate.solving.finish import finish, finished, limit_at_rest, limit_where_tight, where
 from symcavity.evaluate.solving.iterate import root_from_afar, root_near
-from symcavity.evaluate.solving.outcomes import Ended, Found, Handover, Lost, Outcome
+from symcavity.evaluate.solving.outcomes import Ended, Found, Handover, Lost, Outcome, Tightening
+from symcavity.evaluate.solving.recovery import Recovery
 from symcavity.evaluate.solving.roots import FEW, STARTS, nearest_miss
 from symcavity.evaluate.watch import tick
 
@@ -99,6 +100,21 @@ class Search:
         """What points to there being no solution, without proving it."""
         return next((one.seen for one in self.lost if one.seen is not None), None)
 
+    @property
+    def is_at_boundary(self) -> bool:
+        """Whether the saddle has its root where some variance vanishes, or comes close to a recovery."""
+        return any(one.is_at_boundary or one.recovery is not None for one in self.lost)
+
+    @property
+    def tightening(self) -> Tightening | None:
+        """Where all has settled but for multipliers."""
+        return next((one.tightening for one in self.lost if one.tightening is not None), None)
+
+    @property
+    def recovery(self) -> Recovery | None:
+        """The field that seems to become a multiple of quenched ones."""
+        return next((one.recovery for one in self.lost if one.recovery is not None), None)
+
     def chosen(self, admitted: Sequence[np.ndarray]) -> Found:
         """The solution among admissible roots of what elimination leaves; several of them are an error."""
         return chosen(self.eliminated, admitted, self.observable)
@@ -151,6 +167,13 @@ def saddle(search: Search) -> Outcome:
     return outcome
 
 
+def where_tight(search: Search) -> Outcome:
+    """The limit in which multipliers of tight conditions go to infinity."""
+    tightening = search.tightening
+    limit = None if tightening is None else limit_where_tight(search.task, search.given, search.observable, tightening)
+    return Lost() if limit is None else Found(limit)
+
+
 def continued_map(search: Search) -> Outcome:
     """Follow the solution by the map: from milder values, and from weak or large loads."""
     if (point := along_values(search.task, search.given, mapped=True)) is not None:
@@ -182,7 +205,7 @@ def _along_loads(search: Search, shares: Sequence[float], *, mapped: bool) -> Ou
 
 def at_rest(search: Search) -> Found | Lost:
     """The limit in which states vanish, as at the minimum of a convex problem they may."""
-    limit = limit_at_rest(search.task, search.given, search.observable)
+    limit = limit_at_rest(search.task, search.given, search.observable, search.recovery)
     return Lost() if limit is None else Found(limit)
 
 
@@ -245,14 +268,15 @@ def _at_given_values(search: Search) -> bool:
 
 def _may_rest(search: Search) -> bool:
     """Whether nothing seen speaks against states at rest; a minimum may jump there, where no norm vanishes before."""
-    return search.seen is None or search.seen.is_at_rest or any(one.is_at_boundary for one in search.lost)
+    return search.seen is None or search.seen.is_at_rest or search.is_at_boundary
 
 
 ATTEMPTS = (
     Attempt("state evolution", lambda s: s.is_mapped or (s.is_large and s.whole.is_square), state_evolution),
     Attempt("range of an explicit load", lambda s: bool(s.given.solve_for), explicit_load),
     Attempt("saddle", lambda s: saddle_attempt.applies(s.task, s.given), saddle),
-    Attempt("continuation of the map", _at_given_values, continued_map),
+    Attempt("tight conditions", lambda s: s.tightening is not None, where_tight),
+    Attempt("continuation of the map", lambda s: _at_given_values(s) and not s.is_at_boundary, continued_map),
     Attempt("states at rest", lambda s: _at_given_values(s) and _may_rest(s), at_rest),
     Attempt("roots of what elimination leaves", lambda _: True, roots_of_core),
     Attempt("signs", lambda _: True, by_signs),

@@ -88,11 +88,15 @@ def _counted(system: Eliminated, solution: Solution, gain: float | None) -> Solu
 def _warn_unstable(system: Eliminated, gain: float | None) -> None:
     measure = system.task.measure
     if measure is not None and measure.is_cold and gain is not None and not np.isfinite(gain):
+        bound = (
+            "is a lower bound of the minimum, as that of discrete states that meet in pairs is (Guerra); other numbers "
+            "are approximations"
+        )
+        energy = bound if measure.is_bound else "is an approximation, and no bound of the minimum is known from it"
         warn(
             f"The lowest states at {where(system.given)} jump: however small a change of a field is, it turns some of "
             "them around, and solution.stability is infinite. There are many states nearly as low as the lowest one "
-            "(replica symmetry is broken). The energy of one state is an approximation; of pairs with Gaussian "
-            "couplings it is a lower bound of the minimum (Guerra), and no other number is bounded by it.",
+            f"(replica symmetry is broken). The energy of one state {energy}.",
             UnstableSolution,
         )
     elif gain is not None and _is_unstable(gain):

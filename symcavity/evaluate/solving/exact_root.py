@@ -22,7 +22,7 @@ MOST = 60
 
 
 def exact_root(
-    closed: ClosedMap, exact: ExactPass, env: Mapping[Any, Any], root: Root, dps: int
+    closed: ClosedMap, exact: ExactPass, env: Mapping[Any, Any], root: Root, dps: int, held: int | None = None
 ) -> dict[Symbol, Any]:
     """Return all unknowns to a number of digits.
 
@@ -36,6 +36,8 @@ def exact_root(
     root : Root
         The root in double.
     dps : int
+    held : int, optional
+        The place of an unknown that stays, where all others meet one equation more than they are.
 
     Raises
     ------
@@ -50,7 +52,7 @@ def exact_root(
     """
     guide = panel_ends(root.averages, root.grids)
     try:
-        inverse = np.linalg.inv(root.slope)
+        inverse = np.linalg.inv(root.slope) if held is None else inverse_without(root.slope, held)
     except np.linalg.LinAlgError:
         raise NotConverged("The slope of the equations vanishes at the root.", dict(root.point), float("nan")) from None
     wide = context(int((dps + 3 * GUARD) * 3.33))
@@ -86,6 +88,15 @@ def exact_root(
         dict(zip(closed.unknowns, x, strict=True)),
         float(size),
     )
+
+
+def inverse_without(slope: np.ndarray, held: int) -> np.ndarray:
+    """What takes gaps to steps that leave one unknown where it is."""
+    open_ = np.arange(slope.shape[1]) != held
+    sizes = np.maximum(1.0, np.max(np.abs(slope), axis=1, keepdims=True))  # what has faded has slopes beyond all others
+    out = np.zeros(slope.T.shape)
+    out[open_] = np.linalg.pinv(slope[:, open_] / sizes) / sizes.T
+    return out
 
 
 def _step(

@@ -21,9 +21,11 @@ from symcavity.evaluate.solutions.solution import GUARD, SHOWN, Solution
 from symcavity.evaluate.solving.eliminated import Eliminated, exactly
 from symcavity.evaluate.solving.exact_root import exact_root
 from symcavity.evaluate.solving.iterate import root_near
-from symcavity.evaluate.solving.outcomes import Found, Lost
+from symcavity.evaluate.solving.outcomes import Found, Lost, Tightening
+from symcavity.evaluate.solving.recovery import Recovery
 from symcavity.evaluate.solving.rest import at_rest
 from symcavity.evaluate.solving.resting import RestingSolution
+from symcavity.evaluate.solving.tight import tight_limit
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.model.kinds import N, P
 from symcavity.model.quantities import SiteQuantity
@@ -48,9 +50,11 @@ def warn(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=inside[-1] + 2)
 
 
-def limit_at_rest(task: Task, given: Given, observable: Callable[[Any], Expr]) -> Solution | None:
+def limit_at_rest(
+    task: Task, given: Given, observable: Callable[[Any], Expr], recovery: Recovery | None = None
+) -> Solution | None:
     """The limit in which states vanish, as the minimum of a convex problem may; None if there is none."""
-    rest = None if given.solve_for else at_rest(task, given)  # a parameter that is looked for has no limit
+    rest = None if given.solve_for else at_rest(task, given, recovery)  # a parameter that is looked for has no limit
     if rest is not None and given.dps > MOST_AT_REST and rest.gap > mp.mpf(10) ** -given.dps:
         raise NotConverged(
             f"At {where(given)} {rest}. It is known to {MOST_AT_REST} digits only.",
@@ -59,6 +63,14 @@ def limit_at_rest(task: Task, given: Given, observable: Callable[[Any], Expr]) -
         )
     found = None if rest is None else RestingSolution(task, given, rest, observable)
     return None if found is None or not _is_on_its_branch(task, found) else found
+
+
+def limit_where_tight(
+    task: Task, given: Given, observable: Callable[[Any], Expr], tightening: Tightening
+) -> Solution | None:
+    """The limit in which multipliers of conditions that are tight go to infinity; None if there is none."""
+    found = tight_limit(task, given, tightening.point, tightening.ways)
+    return None if found is None else RestingSolution(task, given, found, observable)
 
 
 def _is_on_its_branch(task: Task, solution: Solution) -> bool:

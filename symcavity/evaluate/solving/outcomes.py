@@ -11,6 +11,7 @@ from sympy import Symbol
 from symcavity.errors import NotConverged
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving.evidence import BranchEnd
+from symcavity.evaluate.solving.recovery import Recovery
 
 
 class Evidence(Protocol):
@@ -67,6 +68,22 @@ class Handover:
 
 
 @dataclass(frozen=True)
+class Tightening:
+    """A point at which all has settled but for multipliers, which go on growing: their conditions are tight.
+
+    Attributes
+    ----------
+    point : dict
+        Every unknown.
+    ways : dict
+        By how much the last step moved these multipliers, in units of their fields.
+    """
+
+    point: Mapping[Symbol, float]
+    ways: Mapping[Symbol, float]
+
+
+@dataclass(frozen=True)
 class Lost:
     """No solution was found, and that there is none is not proved: it becomes ``NotConverged``, if it is the last word.
 
@@ -88,6 +105,10 @@ class Lost:
         What points to there being no solution, without proving it.
     is_at_boundary : bool
         Whether there is a minimum, at which some variance vanishes: its states may be at rest.
+    recovery : Recovery, optional
+        The field that seems to become a multiple of quenched ones.
+    tightening : Tightening, optional
+        Where steps towards the minimum go on with multipliers alone.
     """
 
     reason: str = ""
@@ -98,6 +119,8 @@ class Lost:
     is_last: bool = False
     seen: BranchEnd | None = None
     is_at_boundary: bool = False
+    recovery: Recovery | None = None
+    tightening: Tightening | None = None
 
     @classmethod
     def of(cls, problem: NotConverged, *, has_root: bool = False) -> Lost:

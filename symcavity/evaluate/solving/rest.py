@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sympy import Symbol
+from sympy import Expr, Symbol
 
 from symcavity.algebra.precision import mp
 from symcavity.evaluate.given.values import Given, Task
+from symcavity.evaluate.solving.recovery import Recovery, closed_map
 from symcavity.evaluate.solving.rest_map import DAMPED, FLOOR, LONGEST, NOISE, ROUNDS, SETTLED, RestMap, coordinate
 from symcavity.evaluate.watch import tick
 
@@ -50,17 +51,30 @@ class Rest:
         By how much what has settled still moves.
     loose : dict
         What the minimum does not fix, of which the point has one of many values, and ways to others.
+    recovery : Recovery or None
+        Whose coordinates these are, where a field becomes a multiple of quenched ones.
     """
 
     point: Point
     drift: Point
     gap: float
     loose: Mapping[Symbol, float] = field(default_factory=dict)
+    recovery: Recovery | None = None
 
     @property
     def vanishing(self) -> tuple[Symbol, ...]:
-        """The unknowns that go to zero."""
+        """The coordinates that go to zero."""
         return tuple(s for s, step in self.drift.items() if step < 0)
+
+    @property
+    def at_rest(self) -> tuple[Expr, ...]:
+        """What goes to zero, in order parameters."""
+        own = {} if self.recovery is None else {self.recovery.left: self.recovery.error}
+        return tuple(own.get(s, s) for s in self.vanishing)
+
+    def told(self, expr: Expr) -> Expr:
+        """An expression of order parameters in the coordinates of the point."""
+        return expr if self.recovery is None else self.recovery.told(expr)
 
     def deeper(self, factor: float) -> Point:
         """A point further on the way, where what vanishes most quickly is smaller by a factor."""
@@ -74,36 +88,42 @@ class Rest:
 
     @property
     def limits(self) -> Point:
-        """All unknowns in the limit."""
+        """All unknowns in the limit; expressions of averages over quenched laws where a recovery tells them."""
         ends = {s: 0.0 if step < 0 else mp.inf * mp.sign(self.point[s]) for s, step in self.drift.items()}
-        return {**self.point, **ends}
+        found = {**self.point, **ends}
+        return found if self.recovery is None else self.recovery.limits(found)
 
     def __str__(self) -> str:
-        names = ", ".join(map(str, self.vanishing))
+        names = ", ".join(map(str, self.at_rest))
         return f"the states are at rest: {names} vanish{'' if len(self.vanishing) > 1 else 'es'}"
 
 
-def at_rest(task: Task, given: Given) -> Rest | None:
+def at_rest(task: Task, given: Given, recovery: Recovery | None = None) -> Rest | None:
     """Follow the state evolution to states that vanish; None where it does not lead there.
 
     Parameters
     ----------
     task : Task
     given : Given
+    recovery : Recovery, optional
+        The coordinates in which states vanish: what a field leaves of quenched ones.
 
     Notes
     -----
     Integrals are taken in double, and closed forms, which cancel, in many digits.  Only multipliers may diverge, and
     their responses: where a state of the problem responds without bound its minimum is flat.
     """
-    closed, exact = task.closed_map(given)
+    closed, exact = closed_map(task, given, recovery)
     numerical = task.is_projected or given.is_ruled(task)
     if not closed.is_square or not closed.mapped:
         return None
-    step_of = RestMap(closed, exact, given, task.units, numerical=numerical)
+    units = task.units if recovery is None else {g: recovery.told(e) for g, e in task.units.items()}
+    step_of = RestMap(closed, exact, given, units, numerical=numerical, in_roots=recovery is not None)
     moments = np.array([s not in task.responses and s in closed.mapped for s in closed.unknowns])
     moments &= closed.signs != 0
-    bounded = np.array([s in task.primal or not task.convex for s in closed.unknowns])
+    primal = {*task.primal} if recovery is None else {*task.primal, recovery.left}
+    bounded = np.array([s in primal or not task.convex for s in closed.unknowns])
+    staying = np.array([recovery is not None and s in recovery.misses for s in closed.unknowns])
     floor = ROUGH_FLOOR if numerical else FLOOR
     lowest, falls = np.where(closed.signs, floor, -np.inf), FALLS * floor if numerical else np.inf
     start = t = before = step_of.met(closed.chart(closed.start()))
@@ -126,17 +146,17 @@ def at_rest(task: Task, given: Given) -> Rest | None:
             if powers is None or np.any(bounded & moments & (powers < 0)):  # a norm diverges
                 return None
             ends = step_of.gone(t, FLOOR * powers, before)
-            return None if ends is None else _taken(step_of, t, ends[0], left, ends[1], gone)
+            return None if ends is None else _taken(step_of, t, ends[0], left, ends[1], gone, recovery)
         if size < STILL or np.any(bounded & (t - start > depth)):  # it settles, or a norm diverges
             return None
         ways = np.round(4 * step / size) / 4
-        shrinks = np.any(moments & (ways < 0)) and not np.any(bounded & (ways > 0))
+        shrinks = np.any(moments & (ways < 0)) and not np.any(bounded & (ways > 0) | staying & (ways != 0))
         if n >= due and shrinks and np.max(np.abs(step / size - ways)) < ALIKE:
             due = n + max(10, n // 2)
             ways = step_of.along(t, ways)
             found = _limit(t, ways, step, step_of, numerical=numerical)
             if found is not None:
-                return _taken(step_of, *found)
+                return _taken(step_of, *found, recovery=recovery)
         before, t = t, there
     return None
 
@@ -212,6 +232,7 @@ def _taken(
     gap: float,
     loose: Mapping[Symbol, float] | None = None,
     gone: np.ndarray | None = None,
+    recovery: Recovery | None = None,
 ) -> Rest:
     """The limit that a point and its steps lead to; with digits, where nothing is integrated."""
     names, loose = step_of.closed.unknowns, loose or {}
@@ -227,7 +248,7 @@ def _taken(
     away = [1 if sign else mp.sign(v) for sign, v in zip(step_of.closed.signs, point, strict=True)]
     with mp.workprec(step_of.bits(t)):
         drift = {s: d * a for s, d, a in zip(names, drifts, away, strict=True) if d}  # no sign: to either side
-    return Rest(dict(zip(names, point, strict=True)), drift, gap, loose)
+    return Rest(dict(zip(names, point, strict=True)), drift, gap, loose, recovery)
 
 
 def _far_out(
@@ -238,7 +259,8 @@ def _far_out(
         return None, None
     lead, follows = int(np.argmax(np.abs(steps))), bool(step_of.own) and gone is None
     begin = abs(float(t[lead]))
-    ends = [r * max(DEEP * (CONSTANT if follows else 1) * step_of.given.dps / 15, begin) for r in (1, FARTHER)]
+    far = DEEP * (CONSTANT if follows or step_of.in_roots else 1) * step_of.given.dps / 15
+    ends = [r * max(far, begin) for r in (1, FARTHER)]
     near = [begin + SHORT * k for k in range(3)]  # how a bias goes to its constant is seen here
     path: list[tuple[float, Polished]] = []
     for depth in sorted({*near, *np.arange(near[-1], ends[1], STRIDE).tolist(), *ends}) if follows else ends:

@@ -46,6 +46,8 @@ class RestMap:
         The global variables in terms of the unknowns.
     numerical : bool
         Whether it is taken in double.
+    in_roots : bool
+        Whether all else goes to its limit with the root of what vanishes.
     missed : int
         For how many rounds the conditions have been met nowhere.
     """
@@ -55,6 +57,7 @@ class RestMap:
     given: Given
     units: Mapping[Symbol, Expr]
     numerical: bool
+    in_roots: bool = False
 
     def __post_init__(self) -> None:
         names = self.closed.unknowns
@@ -164,7 +167,8 @@ class RestMap:
 
     def bits(self, t: Any) -> int:
         """Bits enough for what cancels at a point."""
-        return PREC + 4 * self.given.dps + 32 * int(max(abs(float(v)) for v in t) / 8 + 1)
+        lost = 64 if self.in_roots else 32  # differences of squares, too
+        return PREC + 4 * self.given.dps + lost * int(max(abs(float(v)) for v in t) / 8 + 1)
 
     def _are_met(self, t: np.ndarray) -> bool:
         return bool(np.all(np.abs(self._conditions(t)) < SETTLED))

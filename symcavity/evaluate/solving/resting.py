@@ -11,10 +11,11 @@ from sympy import Expr, S, Symbol
 from symcavity.algebra.precision import given_out, mp
 from symcavity.errors import FlatMinimum
 from symcavity.evaluate.averages.twice import limited
-from symcavity.evaluate.given.values import Given, Task
+from symcavity.evaluate.closed_map import INTEGRALS
+from symcavity.evaluate.given.values import GUARD, Given, Task
 from symcavity.evaluate.solutions.events import beside_thresholds
 from symcavity.evaluate.solutions.solution import Solution
-from symcavity.evaluate.solving.rest import Rest
+from symcavity.evaluate.solving.rest import Point, Rest
 from symcavity.evaluate.solving.rest_map import DEEPER, LOOSE, NOISE, PREC
 
 GOES = 1e-2  # by what an observable shows that it goes with what vanishes
@@ -26,16 +27,16 @@ class RestingSolution(Solution):
 
     Attributes
     ----------
-    at_rest : tuple of Symbol
-        The unknowns that vanish.
+    at_rest : tuple of Expr
+        The unknowns that vanish, or what vanishes of them.
     loose : tuple of Symbol
         What the minimum does not fix: global variables, and overlaps of dual variables.
     """
 
     def __init__(self, task: Task, given: Given, rest: Rest, observable: Callable[[Any], Expr]) -> None:
-        super().__init__(task, given, {s: mp.convert(v) for s, v in rest.limits.items()}, observable)
+        super().__init__(task, given, _in_numbers(task, given, rest), observable)
         self._rest = rest
-        self.at_rest = rest.vanishing
+        self.at_rest = rest.at_rest
         self._multipliers = _open_multipliers(task, rest)
         free = tuple(g for g, e in task.units.items() if e.free_symbols & {*rest.loose})
         self.loose = (*free, *self._multipliers)
@@ -47,6 +48,7 @@ class RestingSolution(Solution):
         Where no moment vanishes, it is the limit of what it is elsewhere.
         """
         own = {e.lhs for e in self._task.equations} - {*self._task.responses}
+        own |= {self._rest.recovery.left} if self._rest.recovery is not None else set()
         moments = [step for s, step in self._rest.drift.items() if step < 0 and s in own]
         if not moments:
             return super().stability
@@ -85,12 +87,13 @@ class RestingSolution(Solution):
                 "what is the same for all of them, such as the weights and the objective; a loss with curvature",
             )
         return FlatMinimum(
-            "The minimum is not unique, and what was asked for differs from one minimum to another.",
+            "The minimum is not unique, and the quantity that was requested differs from one minimum to another.",
             len(self.loose),
             "a penalty that fixes it; what is the same for all minima, such as the weights",
         )
 
     def _evaluate(self, expr: Expr) -> Any:
+        expr = self._rest.told(expr)
         value = self._limit(expr, {}, {})
         scaled = {s: LOOSE for pair in self._multipliers.items() for s in pair}
         for ways, scales in ((self._rest.loose, {}), ({}, scaled)):
@@ -117,15 +120,18 @@ class RestingSolution(Solution):
     def _points(self, expr: Expr) -> list[dict[Symbol, Any]]:
         """Two points on the way to the limit; far enough for events, so that a margin has no share of the digits."""
         if not expr.has(MARGIN):
-            with mp.workprec(self._prec(self._rest.point)):
-                return [self._rest.deeper(factor) for factor in (1.0, DEEPER)]
+            factors = (1.0, DEEPER)
+            if self._rest.recovery is not None:  # whose differences are known however small
+                factors = (DEEPER, DEEPER**2 if self._is_ruled(expr) else mp.mpf(10) ** (-2 * self.dps))
+            with mp.workprec(self._prec(self._rest.point) + 16 * self.dps):
+                return [self._rest.deeper(factor) for factor in factors]
         margins = [mp.mpf(10) ** (-self.dps - more) for more in (2, 4)]
         with mp.workprec(self._prec({MARGIN: margins[-1] ** 4, **self._rest.point})):
             return [{**self._rest.within(margin**4), MARGIN: margin} for margin in margins]
 
     def _near(self, expr: Expr, point: dict[Symbol, Any]) -> Any:
         """The value close to the limit."""
-        if self._task.is_projected or self._given.is_ruled(self._task):
+        if self._task.is_projected or self._is_ruled(expr):
             with np.errstate(all="ignore"):
                 env = {**self._given.environment("numpy"), **{s: float(v) for s, v in point.items()}}
                 return mp.mpf(float(self._task.compiled(expr, "numpy")(env)))
@@ -133,6 +139,12 @@ class RestingSolution(Solution):
         if value and abs(value - other) <= abs(value) * mp.mpf(10) ** -self.dps:
             return value
         return other  # terms cancel, up to what is as small as the unknowns are
+
+    def _is_ruled(self, expr: Expr) -> bool:
+        """Whether an expression is taken in double; of a recovery differences of closed forms are exact."""
+        if self._rest.recovery is None:
+            return self._given.is_ruled(self._task)
+        return expr.has(*INTEGRALS) or any(law.continuous for law in self._given.laws.values())
 
     def _prec(self, point: Mapping[Symbol, Any]) -> int:
         """Bits for terms that cancel up to what is as small as the unknowns are."""
@@ -147,7 +159,8 @@ class RestingSolution(Solution):
         return mp.mpf(self._rest.gap)
 
     def __str__(self) -> str:
-        lines = [super().__str__(), f"  at rest            : {', '.join(map(str, self.at_rest))}"]
+        lines = [super().__str__()]
+        lines += [f"  at rest            : {', '.join(map(str, self.at_rest))}"] if self.at_rest else []
         if self.loose:
             what = "its dual variables are" if len(self.loose) == len(self._multipliers) else "the minimum is"
             lines.append(f"  not fixed          : {', '.join(map(str, self.loose))}, for {what} not unique")
@@ -170,5 +183,17 @@ def _open_multipliers(task: Task, rest: Rest) -> dict[Symbol, Symbol]:
     for g in saddle.groups:
         overlap = g.back_size.symbol
         if rest.drift.get(g.back_answer.symbol, 0) > 0 and overlap not in rest.drift:
-            found[overlap] = g.size.symbol
+            own = rest.recovery
+            found[overlap] = own.left if own is not None and own.group == g else g.size.symbol
     return found
+
+
+def _in_numbers(task: Task, given: Given, rest: Rest) -> Point:
+    """The unknowns in the limit."""
+    env = given.environment("mpmath")
+    ends = {s: v for s, v in rest.limits.items() if not isinstance(v, Expr)}
+    with mp.workdps(given.dps + GUARD):
+        told = {s: v for s, v in rest.limits.items() if isinstance(v, Expr)}
+        return {s: mp.convert(v) for s, v in ends.items()} | {
+            s: mp.convert(task.compiled(e, "mpmath")({**env, **rest.point})) for s, e in told.items()
+        }

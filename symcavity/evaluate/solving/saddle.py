@@ -23,6 +23,7 @@ SMALL = 1e-7  # the barrier at which the steps end, where what is zero and what 
 SMALLEST = 1e-12  # and where they are not
 OUTER, INNER, HALVED = 40, 80, 40  # proximal steps, Newton steps of each, halvings of these
 NEAR, TIGHT = 0.05, 1e-9  # how far a step is carried out, as a share of the barrier, and at the least
+ROUNDED, CAUGHT = 1e-6, 0.1  # a step that may be rounding, where only so small a share of it leads on
 STAY = 0.95  # the share of the way to zero that a Newton step may take a bounded coordinate
 
 Value = tuple[np.ndarray, np.ndarray] | None
@@ -145,6 +146,8 @@ def _newton(
                 break
             t /= 2
         else:
-            return z, count, size < 1e-6
+            return z, count, size < ROUNDED
         z, here = z + t * d, there
+        if t < CAUGHT and size < ROUNDED:  # what is left is rounding, and steps at it lead nowhere
+            return z, count, True
     return z, count, False

@@ -13,13 +13,15 @@ from sympy import Abs, Eq, Expr, Float, Integer, Max, Min, Piecewise, S, Symbol,
 from symcavity.algebra.precision import mp
 from symcavity.algebra.text import plain
 from symcavity.evaluate.given.values import Given, Task
-from symcavity.evaluate.solving.outcomes import Ended, Handover, Lost, Outcome
+from symcavity.evaluate.solving.outcomes import Ended, Handover, Lost, Outcome, Tightening
+from symcavity.evaluate.solving.recovery import CLOSE, Recovery, recovery_at
 from symcavity.evaluate.solving.saddle import Ending, root
 from symcavity.evaluate.solving.saddle_map import GroupPlaces, SaddleMap
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.model.kinds import DATUM, N, P, alpha
 from symcavity.model.quantities import Global, SiteQuantity
 
+SHRUNK = 10**0.25  # by how much, while the barrier falls to a tenth, what is zero does at the least
 START = 1.0  # of the coordinates that range from zero on
 POLISHED, SMALL = 12, 1e-3  # Newton steps, the last of which is short; what is compared with one
 FAR, IN_DIGITS = 300, 30  # a field at which the slope of a term shows its sign, and digits to see it
@@ -149,8 +151,8 @@ class Unattained(Flat):
     def __str__(self) -> str:
         return (
             f"There is no minimum: the slopes of all terms of {' and '.join(self.fields)} go to zero, and are zero "
-            f"nowhere. The objective falls towards its infimum as {' and '.join(map(str, self.diverging))} grow: "
-            "nothing fixes the states."
+            f"nowhere. The objective falls towards its infimum as {' and '.join(map(str, self.diverging))} "
+            + ("grows." if all(isinstance(s, Global) for s in self.diverging) else "grow: nothing fixes the states.")
         )
 
 
@@ -193,25 +195,58 @@ class _Attempt:
         """The coordinates that are zero at the root: there their slope is larger than they are."""
         return self.map.low & (self.end.point < self.end.value)
 
+    @property
+    def fading(self) -> np.ndarray:
+        """The coordinates that go with the barrier, or with its root where the slope goes to zero, too."""
+        before = self.end.point + self.end.last_step
+        return self.map.low & (before > SHRUNK * self.end.point)
+
     def outcome(self) -> Outcome:
         """What the end means."""
         if self.end.kind == "gone":
             return self._proof()
         if self.end.kind == "lost":
-            return Lost("The proximal point steps of the saddle could not be carried out.")
+            return Lost("The proximal point steps of the saddle could not be carried out.", recovery=self._recovery())
         zero, groups = self.at_zero, self.map.groups
         idle = [g for g in groups if zero[g.beta] and zero[g.kappa]]
         free = [g for g in idle if not zero[[g.r, g.tau, g.s]].any() and not self._are_enough(g)]
         if flat := [g for g in free if self._leaves_open(g)]:
             return Ended(self._flat(flat))
+        if falling := [g for g in groups if zero[g.kappa] and self.fading[g.beta] and self._falls_for_ever(g)]:
+            return Ended(self._flat(falling))  # a slope that is zero nowhere, and nothing pulls
         if free:
             return Lost("No force is left at the minimum, and the costs of the sites alone fix their states.")
+        if (found := self._tightening()) is not None:
+            return Lost("Some conditions on sums are tight: their multipliers grow without bound.", tightening=found)
         if any(zero[[g.r, g.tau, g.s, g.beta, g.kappa]].any() for g in groups):
             said = "The minimum is at the boundary: some variance or response vanishes."
-            return Lost(said, is_at_boundary=bool(any(zero[g.r] for g in groups)))
+            return Lost(said, is_at_boundary=bool(any(zero[g.r] for g in groups)), recovery=self._recovery())
         if not self._is_root():
             return Lost("The proximal point steps of the saddle became short, and Newton's method found no root there.")
         return Handover(self._unknowns())
+
+    def _tightening(self) -> Tightening | None:
+        """Where all has settled but for multipliers; None where all has, or other coordinates move too."""
+        moved = -self.end.last_step
+        grows = np.abs(moved) > tolerances().growing * np.maximum(1.0, np.abs(self.end.point))
+        shared = list(zip(self.map.places, self.saddle.shared, strict=True))
+        growing = {number.variable: place for place, number in shared if grows[place] and number.is_multiplier}
+        if not growing or np.count_nonzero(grows) > len(growing):
+            return None
+        point = self._unknowns()
+        ways = {}
+        for g, place in growing.items():
+            (hat,) = self.task.units[g].free_symbols & {*self.task.unknowns} - {*self.map.symbols}
+            ways[hat] = point[hat] * moved[place] / self.end.point[place]
+        return Tightening(point, ways)
+
+    def _recovery(self) -> Recovery | None:
+        """The group of whose field little is left beside its quenched fields, and what it seems to become."""
+        for g in self.map.groups:
+            seen = g.inverse @ self.end.point[g.c]
+            if g.c.size and self.end.point[g.r] ** 2 < CLOSE * (self.end.point[g.c] @ seen):
+                return recovery_at(g.group, self.saddle, self.given, seen)
+        return None
 
     def _is_root(self) -> bool:
         """Whether Newton's method without a barrier settles: towards an infimum that is not attained it goes on."""
@@ -327,7 +362,7 @@ class _Attempt:
 
     def _flat(self, idle: list[GroupPlaces]) -> Flat:
         fields = tuple(plain(g.group.field.as_sum) for g in idle)
-        open_ = tuple(s.symbol for g in idle for s in (g.group.size, g.group.answer))
+        open_ = tuple(s.symbol for g in idle if self._leaves_open(g) for s in (g.group.size, g.group.answer))
         form = Unattained if any(self._falls_for_ever(g) for g in idle) else Flat
         grown = self._growing()
         way = "" if grown and form is Unattained else "larger"  # at any load a bias alone may lead there

@@ -49,8 +49,9 @@ class GroupPlaces:
                 out[getattr(self, name)] = value
             return out
 
+        whole = not self.group.is_apart
         rows = [
-            (r * r + c @ turned, along(r=2 * r, c=2 * turned)),
+            (r * r + whole * (c @ turned), along(r=2 * r, c=whole * 2 * turned)),
             (tau / beta, along(tau=1 / beta, beta=-tau / beta**2)),
         ]
         for k in range(len(c)):
@@ -82,8 +83,13 @@ class GroupPlaces:
         unit = np.eye(size)
         e_r, e_tau, e_s, e_beta, e_kappa = (unit[k] for k in (self.r, self.tau, self.s, self.beta, self.kappa))
         e_c, e_n = unit[self.c], unit[self.n]
-        apart = x_f - 2 * turned @ hat + c @ turned
-        d_apart = dx_f - 2 * (turned @ d_hat + (self.inverse @ hat) @ e_c) + 2 * turned @ e_c
+        if self.group.is_apart:
+            miss, d_miss = hat - c, d_hat - e_c
+            apart = x_f + miss @ self.inverse @ miss
+            d_apart = dx_f + 2 * (self.inverse @ miss) @ d_miss
+        else:
+            apart = x_f - 2 * turned @ hat + c @ turned
+            d_apart = dx_f - 2 * (turned @ d_hat + (self.inverse @ hat) @ e_c) + 2 * turned @ e_c
         value, slope = np.zeros(size), np.zeros((size, size))
         value[self.r], slope[self.r] = -kappa - r * y_g, -e_kappa - y_g * e_r - r * dy_g
         value[self.tau] = beta / 2 - x_g / (2 * beta)
@@ -230,4 +236,8 @@ class SaddleMap:
         """The order parameters and global variables at a point."""
         with np.errstate(all="ignore"):
             found = {s: float(self._readings[0][1][s].statistics(z)[s][0]) for s in self.symbols}
+            for g in self.groups:
+                if g.group.is_apart:
+                    size = g.group.size
+                    found[size.symbol] += float(z[g.c] @ g.inverse @ z[g.c]) / g.factor[size]
         return found | {g: float(z[p]) for g, p in zip(self.variables, self.places, strict=True)}

@@ -41,6 +41,7 @@ from symcavity.model.names import fresh_name
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.sites.branching.branches import KINKS, decided, tidy_fraction
 from symcavity.sites.branching.joining import joined
+from symcavity.sites.branching.parts import average_by_parts
 from symcavity.sites.branching.polyhedra import over_cells
 from symcavity.sites.branching.shifts import Shift, find_shift
 from symcavity.sites.branching.solution import SiteSolution
@@ -119,6 +120,10 @@ class SiteEnsemble:
 
     def average(self, body: Expr) -> Expr:
         """Average an expression in this site's quantities over its fields and its quenched parameters."""
+        if self.solution.parts:
+            self._check(body)
+            if (out := average_by_parts(self, body, over_laws)) is not None:
+                return quenched_average(out)
         return quenched_average(self.at_site(body))
 
     def at_site(self, body: Expr) -> Expr:
@@ -150,6 +155,8 @@ class SiteEnsemble:
 
     def over_fields(self, body: Expr) -> Expr:
         """Average an expression in this site's quantities and fields over its fields."""
+        if self.solution.parts and (out := average_by_parts(self, body, lambda expr, _: expr)) is not None:
+            return out
         stein = [r for r in body.atoms(SiteResponse) if self._jumps(r)]
         if stein:
             return self._by_parts(body, stein)
@@ -432,6 +439,17 @@ def hears_nothing(q: SiteQuantity) -> tuple[str, str, str]:
     )
 
 
+def over_laws(expr: Expr, over: set[Quenched]) -> Expr:
+    """The average over those of some quenched families that have a finite law in their declaration."""
+    for q in site_quantities(expr, Quenched):
+        law = q.family.law
+        if q.family in over and isinstance(law, Tuple) and q.family.low is None:
+            if any(value == 0 for value, _ in law) and divides_by(expr, q):
+                raise UnsupportedLaw(*hears_nothing(q))
+            expr = Add(*(weight * expr.xreplace({q: value}) for value, weight in law))
+    return expr
+
+
 def quenched_average(expr: Expr) -> Expr:
     """Average over the quenched parameters of the site; finite laws that are declared are summed at once."""
     marks = {node: Dummy(real=True, nonnegative=node.is_nonnegative) for node in expr.atoms(Average)}
@@ -440,12 +458,7 @@ def quenched_average(expr: Expr) -> Expr:
     quenched = site_quantities(expr, Quenched)
     if not quenched:
         return expr.xreplace(back)
-    for q in quenched:
-        law = q.family.law
-        if isinstance(law, Tuple) and q.family.low is None:
-            if any(value == 0 for value, _ in law) and divides_by(expr, q):
-                raise UnsupportedLaw(*hears_nothing(q))
-            expr = Add(*(weight * expr.xreplace({q: value}) for value, weight in law))
+    expr = over_laws(expr, {q.family for q in quenched})
     if not site_quantities(expr, Quenched):
         return expr.xreplace(back)
     constant, rest = expr.as_independent(SiteQuantity, as_Add=False)

@@ -24,7 +24,7 @@ def given_others(ensemble: Any, field: Symbol) -> tuple[Expr, Expr]:
 
 
 def powers(solution: SiteSolution, body: Expr, field: Symbol) -> list[tuple[int, Expr]] | None:
-    """Return a body by powers of a field, or None where it is no polynomial in it.
+    """Return a body by powers of a field, or None where it is not a polynomial in it.
 
     A state whose value holds the field must have this value everywhere; it is put in.
     """

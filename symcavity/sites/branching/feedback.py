@@ -8,7 +8,7 @@ conditions, which the parameters meet where the branches are laid out, and which
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
@@ -35,7 +35,7 @@ HALVINGS, ATTEMPTS = 60, 200
 _AT_END = 1e-9  # of an unknown: where a branch ends belongs to it
 
 
-def solve_with_feedback(problem: SiteProblem) -> Solution:
+def solve_with_feedback(problem: SiteProblem, sources: Mapping[SiteQuantity, Symbol] | None = None) -> Solution:
     """Solve a law for every value of its inner field, and learn the signs of self-couplings that it needs.
 
     The solution holds the denominators that were taken as positive in its ``assumed``, and the signs are those
@@ -48,7 +48,7 @@ def solve_with_feedback(problem: SiteProblem) -> Solution:
     UnsupportedLaw
         If a branch cannot be solved, not even implicitly.
     """
-    last, sources = None, problem.plain_sources()
+    last, sources = None, dict(sources or problem.plain_sources())
     equations = [e.difference.xreplace(sources) for e in problem.equations()]
     for choice in _choices([f for f in problem.self_couplings if f not in problem.proved]):
         signs = {**problem.proved, **choice}
@@ -60,7 +60,7 @@ def solve_with_feedback(problem: SiteProblem) -> Solution:
                 [(p.xreplace(rule), q.xreplace(rule)) for p, q in (pair.pair for pair in problem.law.pairs)],
                 problem.law.unknowns,
                 problem.inner().eta,
-                list(sources.values()),
+                [sources[h.source] for h in problem.heard],
                 problem.text,
                 draws,
                 problem.material,

@@ -26,7 +26,7 @@ def over_cells(cells: Iterable[tuple[Expr, Sequence[Expr]]], zs: Sequence[Symbol
     Returns
     -------
     Expr or None
-        None where a branch is no polynomial, or does not hold on a polyhedron.
+        None where a branch is not a polynomial, or does not hold on a polyhedron.
 
     Raises
     ------

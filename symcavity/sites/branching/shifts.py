@@ -34,7 +34,7 @@ class Shift:
     beside: Expr
 
     def average(self, ensemble: Any, body: Expr) -> Expr | None:
-        """Average over the field given the others, then over these; None where the body is no polynomial in it."""
+        """Average over the field given the others, then over these; None where the body is not a polynomial in it."""
         inner = ensemble.solution.inner
         moved = body.xreplace({inner: inner + self.beside * self.field})
         parts = powers(self.solution, moved, self.field)

@@ -72,6 +72,8 @@ class SiteSolution:
         Whether several branches, with the same states, hold for the same fields.
     faces : tuple of (tuple, dict)
         Where multipliers of constraints that meet are not unique: what is free there, and all values.
+    parts : tuple of SiteSolution
+        Of a law that falls into several, each with states and a field of its own.
     """
 
     inner: Symbol
@@ -83,6 +85,7 @@ class SiteSolution:
     sources: tuple[Symbol, ...] = ()
     overlapping: bool = False
     faces: tuple[tuple[tuple[Symbol, ...], dict[Any, Expr]], ...] = ()
+    parts: tuple[SiteSolution, ...] = ()
 
     def xreplace(self, rule: dict[Any, Any]) -> SiteSolution:
         """Replace symbols throughout, for instance the self-coupling by its mean."""
@@ -92,7 +95,18 @@ class SiteSolution:
             branches=tuple(branch.where(rule) for branch in self.branches),
             reflection=self.reflection.xreplace(rule),
             assumed=tuple(a.xreplace(rule) for a in self.assumed),
+            parts=tuple(part.xreplace(rule) for part in self.parts),
         )
+
+    def shifted(self, by: Expr) -> SiteSolution:
+        """The same states, where the inner field has a mean: as functions of what it is beside that."""
+        moved = {self.inner: self.inner + by}
+
+        def end(e: Expr | None) -> Expr | None:
+            return None if e is None else e - self.reflection * by
+
+        regions = tuple(replace(r.where(moved), low=end(r.low), high=end(r.high)) for r in self.regions)
+        return replace(self, regions=regions, branches=tuple(b.where(moved) for b in self.branches))
 
     def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> SiteSolution:  # noqa: ARG002
         """The solution at the mean self-couplings; its form does not depend on the covariance of the fields.
@@ -168,6 +182,8 @@ class SiteSolution:
 
     def expression(self, state: SiteQuantity) -> Expr:
         """One expression for a state: by ``Max`` where two branches meet at zero, else by cases."""
+        if self.parts:
+            return next(part for part in self.parts if state in part.unknowns).expression(state)
         if not self.regions:
             cases = [(b.values[state], And(*(_bare(c) >= 0 for c in b.conditions))) for b in self.branches]
             return Piecewise(*cases, (S.NaN, True), evaluate=False)  # branches of one value stay apart

@@ -53,7 +53,7 @@ class Thresholds:
             yield signs, rule
 
     def average(self, ensemble: Any, body: Expr) -> Expr | None:
-        """Average over the field given the others, then over these; None where the body is no polynomial in it."""
+        """Average over the field given the others, then over these; None where the body is not a polynomial in it."""
         mean, variance, z = *given_others(ensemble, self.field), Dummy("z", real=True)
         total: Expr = S.Zero
         for signs, rule in self.sides():

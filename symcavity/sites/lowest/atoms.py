@@ -13,8 +13,9 @@ from typing import Any
 from sympy import Eq, Expr, Min, Ne, Piecewise, S, Symbol, cancel, false, oo, sign, true
 
 from symcavity.algebra.piecewise import Builder, NotPiecewisePolynomial, Pieces
-from symcavity.algebra.signs import Signs, Undetermined, sign_of
+from symcavity.algebra.signs import OpenSlope, Signs, Undetermined, sign_of
 from symcavity.errors import UnsupportedLaw
+from symcavity.sites.branching.layout import IllPosed
 
 SUPPORTED = "energies that are polynomials of degree two between points; discrete states; inequalities"
 
@@ -99,15 +100,25 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
     signs = Signs(tuple((e, 1) for e in positive))
     try:
         places, values = _pieces(energy, x, bounds, signs)
-    except (NotPiecewisePolynomial, Undetermined) as problem:
-        found = f"the sign of {problem.expr} is open" if isinstance(problem, Undetermined) else str(problem)
+    except NotPiecewisePolynomial:
         raise UnsupportedLaw(
-            f"The minima of the energy {energy} are not laid out: {found}.",
+            f"The minima of the energy {_named(energy, x)} are not laid out: between its bends it is no square.",
+            SUPPORTED,
+            "problem.gibbs(beta) at large beta, of losses of one field; a penalty of squares such as MCP or SCAD",
+        ) from None
+    except Undetermined as problem:
+        raise UnsupportedLaw(
+            f"The minima of the energy {_named(energy, x)} are not laid out: the sign of {problem.expr} is open.",
             SUPPORTED,
             "signs of parameters, positive=True, and inequalities between them in subject_to",
         ) from None
+    except OpenSlope as problem:
+        raise IllPosed(
+            f"The order of the minima of the energy {_named(energy, x)} depends on the sign of {problem.coefficient}.",
+            SUPPORTED,
+        ) from None
     if any(p is not None and len(p) > 3 for p in values):
-        raise UnsupportedLaw(f"A piece of the energy {energy} is no square.", SUPPORTED)
+        raise UnsupportedLaw(f"A piece of the energy {_named(energy, x)} is not a square.", SUPPORTED)
     ends, out, before = (-oo, *places, oo), list[Atom](), None
     for k, p in enumerate(values):
         piece = None
@@ -126,6 +137,11 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
         out += [] if piece is None else [piece]
         before = piece
     return out
+
+
+def _named(energy: Expr, x: Symbol) -> Expr:
+    """An energy for the reader of an error."""
+    return energy.xreplace({x: Symbol("x", real=True)})
 
 
 def _pieces(

@@ -56,7 +56,8 @@ class Lowest:
         moving = [k.symbol for k in heard.feedback if k.emission.has(weight.mean)]
         pair = heard.declared.sender == heard.declared.hearer
         if weight.is_field or pair:
-            signs = dict.fromkeys(moving, 1)
+            way = 1 if weight.is_field else sign_of(heard.factor)  # turned where the field pushes away
+            signs = {k: way for k in moving if way}
             return Solution(solve_lowest(problem.signed(signs)), signs)
         try:
             return Solution(solve_lowest(problem), {})

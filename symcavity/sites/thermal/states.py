@@ -13,6 +13,7 @@ from itertools import product
 from typing import Any
 
 from sympy import (
+    Abs,
     Add,
     Dummy,
     Expr,
@@ -22,6 +23,7 @@ from sympy import (
     Poly,
     S,
     StrictGreaterThan,
+    binomial,
     cancel,
     exp,
     log,
@@ -33,6 +35,8 @@ from sympy import (
 )
 
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
+from symcavity.algebra.phi import phi
+from symcavity.algebra.signs import sign_of
 from symcavity.algebra.tails import in_tails
 from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.errors import UnsupportedLaw
@@ -64,6 +68,8 @@ class Part:
         Its mean and variance.
     factor : Expr
         What else its weight is multiplied by.
+    box : tuple of Expr
+        The two ends between which the state is held; empty where it is not.
     """
 
     values: Mapping[Any, Expr]
@@ -72,13 +78,40 @@ class Part:
     centre: Expr = S.Zero
     width: Expr = S.Zero
     factor: Expr = S.One
+    box: tuple[Expr, ...] = ()
 
     def over(self, body: Expr) -> Expr:
         """The average of an expression times the factor over the Gaussian."""
+        if self.box:
+            return self._in_box(body.xreplace(dict(self.values)) * self.factor)
         inside = (body.xreplace(dict(self.values)) * self.factor).xreplace(
             {self.state: self.centre + sqrt(self.width) * ZETA} if self.state is not None else {}
         )
         return gaussian_average(inside, ZETA) if inside.has(ZETA) else inside
+
+    def _in_box(self, body: Expr) -> Expr:
+        """The average of a polynomial between two ends, zero elsewhere.
+
+        The box is turned such that the Gaussian lies on its upper side: what is left of it there is a difference of
+        two tails, of which the second is the smaller one by far if both are small.
+        """
+        low, high = self.box
+        middle, half, scale = (low + high) / 2, (high - low) / 2, sqrt(self.width)
+        way = Piecewise((S.One, self.centre >= middle), (S.NegativeOne, True))
+        away, y = Abs(self.centre - middle), Dummy("y", real=True)
+        inside = body.xreplace({ZETA: (self.state - self.centre) / scale}).xreplace({self.state: middle + way * y})
+        if not inside.is_polynomial(y):
+            raise UnsupportedLaw(
+                f"{body} is averaged at a temperature over {self.state} between two bounds.", "polynomials of it there"
+            )
+
+        def below(end: Expr, power: int) -> Expr:
+            """E[y**power] where y is below an end, in powers of what is missing to it."""
+            lacks = (scale**n * phi(n, (end - away) / scale) for n in range(power + 1))
+            return Add(*(binomial(power, n) * end ** (power - n) * (-1) ** n * m for n, m in enumerate(lacks)))
+
+        terms = Poly(inside, y).terms()
+        return Add(*(c * (below(half, n) - below(-half, n)) for (n,), c in terms))
 
     @property
     def total(self) -> Expr:
@@ -120,12 +153,12 @@ class Mixture(ThermalAverages):
         w, F, eta, x = self.weight, self.feedback, self.field, self.weight.state
         fixed, slope, curvature, rest = split(w.energy, x)
         if rest != 0 and not curvature.is_nonnegative:  # one that bends down has no Gaussian of its own
-            return Part({}, S.Zero, x, eta, F / w.beta, self._factor(w.energy, {}))
+            return Part({}, S.Zero, x, eta, F / w.beta, self._factor(w.energy, {}), self._box({}))
         whole = 1 + curvature * F
         lost = fixed + (curvature * eta**2 + 2 * slope * eta - F * slope**2) / (2 * whole)
         return Part(
             {}, -w.beta * lost - log(whole) / 2, x, (eta - F * slope) / whole, F / (w.beta * whole),
-            self._factor(rest, {}),
+            self._factor(rest, {}), self._box({}),
         )  # fmt: skip
 
     def _of_a_state(self, values: dict[Any, Expr]) -> Part:
@@ -139,7 +172,7 @@ class Mixture(ThermalAverages):
         constant, share, square, more = split(sent, x)
         if len(free) > 1 or rest != 0 or square != 0 or more != 0:
             raise UnsupportedLaw(
-                f"The energy {w.energy} of {' and '.join(map(str, free))} is no square at given discrete states.",
+                f"The energy {w.energy} of {' and '.join(map(str, free))} is not a square at given discrete states.",
                 SUPPORTED,
                 "ConvexProblem, of convex energies",
             )
@@ -147,16 +180,36 @@ class Mixture(ThermalAverages):
         pull = (eta + F * constant) * share - slope
         total = -w.beta * (fixed - eta * constant - F * constant**2 / 2) + w.beta * pull**2 / (2 * whole)
         total += log(2 * pi / (w.beta * whole)) / 2
-        return Part(values, total, x, pull / whole, 1 / (w.beta * whole), self._factor(S.Zero, values))
+        factor = self._factor(S.Zero, values)
+        return Part(values, total, x, pull / whole, 1 / (w.beta * whole), factor, self._box(values))
+
+    def _box(self, values: Mapping[Any, Expr]) -> tuple[Expr, ...]:
+        """The two ends between which a state is held; nothing where it has fewer bounds."""
+        if len(self.weight.bounds) < 2:
+            return ()
+        ends: dict[int | None, Expr] = {}
+        for b in (b.xreplace(dict(values)) for b in self.weight.bounds):
+            free = [q for q in self.weight.states if b.has(q)]
+            slope = b.diff(free[0]) if len(free) == 1 else S.Zero
+            if slope != 0 and not slope.has(*self.weight.states):
+                ends[sign_of(slope)] = cancel(free[0] - b / slope)
+        if len(self.weight.bounds) > 2 or not {1, -1} <= set(ends):
+            raise UnsupportedLaw(
+                f"{self.weight.state} has {len(self.weight.bounds)} bounds at a temperature, and they are no lower and "
+                "no upper one.",
+                "one bound for each kind of site, or two between which a state is held",
+                "a penalty in the place of one of them",
+            )
+        return ends[1], ends[-1]
 
     def _factor(self, rest: Expr, values: Mapping[Any, Expr]) -> Expr:
         """What the weight is multiplied by beside a Gaussian: by cases, and zero where a bound does not hold."""
-        if len(self.weight.bounds) > 1:  # differences of tails, of which nothing is left far from the bounds
-            raise UnsupportedLaw(
-                f"{self.weight.state} is held between {len(self.weight.bounds)} bounds at a temperature.",
-                "one bound for each kind of site",
-                "a penalty in the place of one of them",
-            )
+        if self._box(values):  # a part of its own
+            if rest != 0:
+                raise UnsupportedLaw(
+                    f"The energy {self.weight.energy} is no square between two bounds, at a temperature.", SUPPORTED
+                )
+            return S.One
         bounds = [Heaviside(b.xreplace(dict(values)), S.Half) for b in self.weight.bounds]
         if not rest.has(Heaviside, sign, Piecewise):
             return Mul(in_tails(exp(-self.weight.beta * rest)), *bounds)
@@ -171,6 +224,7 @@ class Mixture(ThermalAverages):
         needed = [cancel(1 / (self.weight.beta * width)) for width in widths]
         if self.weight.is_field:
             needed = [F / (self.weight.beta * p.width) for p in self.parts if (F := self.feedback) is not None]
+        needed += [cancel(p.box[1] - p.box[0]) for p in self.parts if p.box]
         return [StrictGreaterThan(e, 0, evaluate=False) for e in needed if not e.is_positive]
 
     @property
@@ -181,7 +235,11 @@ class Mixture(ThermalAverages):
     @property
     def is_square(self) -> bool:
         """Whether all of the weight is one Gaussian."""
-        return len(self.parts) == 1 and self.parts[0].state is not None and self.parts[0].factor == 1
+        return len(self.parts) == 1 and self.parts[0].state is not None and self._is_plain(self.parts[0])
+
+    @staticmethod
+    def _is_plain(part: Part) -> bool:
+        return bool(part.factor == 1) and not part.box
 
     @property
     def logarithm(self) -> Expr:

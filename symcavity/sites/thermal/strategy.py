@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from sympy import Add, Expr, Heaviside, Mul, S, Symbol, exp, latex, sqrt, zoo
+from sympy import Add, Expr, Heaviside, Mul, Piecewise, S, Symbol, exp, latex, sign, sqrt, zoo
 
 from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.signs import sign_of
 from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.averages import SiteResponse
@@ -27,6 +28,7 @@ from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import LawFunction
 from symcavity.sites.branching.averages import quenched_average
 from symcavity.sites.branching.strategy import Branching, sign_relations
+from symcavity.sites.by_parts import by_parts, weights
 from symcavity.sites.linear import Linear
 from symcavity.sites.protocol import Heard, SiteProblem, Solution, Strategy, without_curvature
 from symcavity.sites.site import Site, response_steps
@@ -95,9 +97,11 @@ class Thermal:
         cold = at_zero_temperature(problem)
         if cold is problem:
             # a state answers upwards to what pulls it, at any temperature; so does what hears itself in pairs
-            moving = [k for k in moving_field(problem).feedback if k.emission.has(weight_of(problem).mean)]
+            heard = moving_field(problem)
+            moving = [k for k in heard.feedback if k.emission.has(weight_of(problem).mean)]
             own = [k for k in moving if weight_of(problem).is_field or k.through.sender == k.through.hearer]
-            signs = {k.symbol: 1 for k in own}
+            way = 1 if weight_of(problem).is_field else sign_of(heard.factor)  # turned where it pushes away
+            signs = {k.symbol: way for k in own if way}
             still = problem.signed(signs)
             laid = laid_out(still, mixture(still).positive)
             return Solution(ThermalSolution(still, still, FORMULAS, laid), signs)
@@ -261,7 +265,7 @@ class ThermalSolution:
 
     @property
     def is_implicit(self) -> bool:
-        """Whether what is sent is no function of a field by cases: a sum over states, or about an implicit minimum."""
+        """Whether the message is not a function by cases: a sum over states, or about an implicit minimum."""
         return weight_of(self.problem).cold is None or bool(self.minimum.is_implicit)
 
     @property
@@ -364,12 +368,24 @@ class ThermalEnsemble:
         for q in site_quantities(body):
             if set(q.site) != {self.kind} or not (isinstance(q.family, Quenched) or q in known):
                 raise DeclarationError(
-                    f"{q} is no quantity of the {self.kind.sites}.", ", ".join(sorted(map(str, known)))
+                    f"{q} is not a quantity of the {self.kind.sites}.", ", ".join(sorted(map(str, known)))
                 )
         return self.over_fields(body)
 
     def over_fields(self, body: Expr) -> Expr:
-        """Average an expression in the site's quantities and fields, thermally and over its fields."""
+        """Average an expression in the site's quantities and fields, thermally and over its fields.
+
+        A response to a field of given numbers with which the energy jumps, as labels are the sign of a teacher's field,
+        is averaged by Gaussian integration by parts.
+        """
+        jumping = [r for r in body.atoms(SiteResponse) if self._jumps(r)]
+        if jumping:
+            rest, found = weights(body, jumping, self.solution.unknowns)
+            total = self.over_fields(rest) if rest != 0 else S.Zero
+            for r, weight in found:
+                _, field, factor = self.sources[r.field]
+                total += by_parts(self, field, weight / factor * r.state, self.over_fields)
+            return total
         written, minimum = self.solution.fluctuation.written(body), self.solution.minimum
         if written.has(GaussianAverage) and len(minimum.regions) > 1 and not minimum.is_implicit:
             # one expression at all fields: those of one branch grow without bound on the others
@@ -377,6 +393,13 @@ class ThermalEnsemble:
             states = {q: minimum.expression(q).xreplace(zero) for q in minimum.unknowns if written.has(q)}
             written = written.xreplace(states)
         return self.minimum.over_fields(written)
+
+    def _jumps(self, r: SiteResponse) -> bool:
+        found = self.solution.fluctuation
+        if r.field not in found.given:
+            return False
+        given = found.given[r.field]
+        return any(kink.has(given) for kink in found.weight.energy.atoms(sign, Heaviside, Piecewise))
 
     def without(self, field: Symbol) -> ThermalEnsemble:
         """The same site with all fields but one."""
