@@ -335,3 +335,30 @@ def test_the_record_of_three_kinds_is_written(theory):
 @pytest.mark.parametrize("declared", [random_features, lambda: network(tanh)])
 def test_the_latex_of_further_kinds_compiles(declared, typeset):
     typeset(declared().cavity().derivation.to_latex())
+
+
+def test_students_of_students():
+    """Self-distillation: ridge regression on what the last fit says of the same data, by the density of the spectrum.
+
+    In the frame of ``x.T x`` with eigenvalue ``v`` each fit multiplies by ``v/(v + penalty)``; the first one sees the
+    teacher and noise.  Thirty unknowns, which are iterated: what elimination leaves of them fills pages.
+    """
+    load, penalty, teacher, noise = 2, 0.5, Quenched("t", i), Quenched("e", mu)
+    fits = [Variable(f"w_{k}", i) for k in range(3)]
+    rests = [Variable(f"r_{k}", mu) for k in range(3)]
+    told = Sum(x[mu, i] * teacher[i], (i, 1, N)) + noise[mu]
+    equations = []
+    for fit, rest in zip(fits, rests, strict=True):
+        said = Sum(x[mu, i] * fit[i], (i, 1, N))
+        equations += [Eq(rest[mu], told - said), Eq(fit[i], 2 * Sum(x[mu, i] * rest[mu], (mu, 1, P)))]
+        told = said
+    values = {alpha: load, teacher: {1: "1/2", -1: "1/2"}, noise: Normal("e", 0, 1)}
+    solution = System(equations).cavity().solve(values)
+    low, high = (load + 1 - 2 * load**0.5, load + 1 + 2 * load**0.5)
+    angle = (np.arange(4000) + 0.5) * np.pi / 4000  # the law of Marchenko and Pastur, in the angle of a half circle
+    v = (low + high) / 2 + (high - low) / 2 * np.cos(angle)
+    weight = ((high - low) / 2 * np.sin(angle)) ** 2 / (2 * np.pi * v) * np.pi / 4000
+    assert weight.sum() == pytest.approx(1, rel=1e-10)
+    for k, fit in enumerate(fits):
+        expected = np.sum(weight * (v / (v + penalty)) ** (2 * k) * (v**2 + v) / (v + penalty) ** 2)
+        assert float(solution[average(fit[i] ** 2)]) == pytest.approx(expected, rel=1e-9)

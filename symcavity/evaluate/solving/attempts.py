@@ -38,6 +38,7 @@ from symcavity.evaluate.solving.roots import FEW, STARTS, nearest_miss
 from symcavity.evaluate.watch import tick
 
 Effort = Literal["full", "brief", "near"]
+MOST_ELIMINATED = 20  # unknowns of a linear system, which elimination writes as one formula
 
 
 @dataclass
@@ -83,6 +84,11 @@ class Search:
     def is_mapped(self) -> bool:
         """Whether the map leads to the solution, as that of a convex problem does."""
         return self.task.convex and self.whole.is_square
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a linear system has so many unknowns that what elimination leaves of them takes long to write."""
+        return self.task.linear and not self.given.solve_for and len(self.whole.unknowns) > MOST_ELIMINATED
 
     @property
     def every(self) -> bool:
@@ -266,7 +272,7 @@ def _may_rest(search: Search) -> bool:
 
 
 ATTEMPTS = (
-    Attempt("state evolution", lambda s: s.is_mapped, state_evolution),
+    Attempt("state evolution", lambda s: s.is_mapped or (s.is_large and s.whole.is_square), state_evolution),
     Attempt("range of an explicit load", lambda s: bool(s.given.solve_for), explicit_load),
     Attempt("saddle", lambda s: saddle_attempt.applies(s.task, s.given), saddle),
     Attempt("tight conditions", lambda s: s.tightening is not None, where_tight),
