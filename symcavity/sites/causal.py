@@ -54,10 +54,48 @@ class Causal:
         sources = sorted({(r.field, r.time) for body in wanted for r in body.atoms(SiteResponse)}, key=str)
         if not sources:
             return [solution]
+        still = [(named, time) for named, time in sources if time is None and site.solution.jumps]
+        if still:  # integration by parts needs the responses to all fields that move
+            second = data["second"]
+            sources += [(h.carrier, second) for h in site.heard if h.declared.time is not None]
+            sources = [source for source in dict.fromkeys(sources) if source not in still]
         claims = [c for source in sources for c in site.solution.tangents(*source)]
         claims = [Equation(_at_zero(c.lhs, site.kind), _at_zero(c.rhs, site.kind)) for c in claims]
-        response = make(f"{key}.response", "tangent", claims, data=data, rests_on=(f"{key}.effective_law",))
-        return [solution, response]
+        steps = [solution]
+        if claims:
+            steps.append(make(f"{key}.response", "tangent", claims, data=data, rests_on=(f"{key}.effective_law",)))
+        if still:
+            claims = [_by_parts(site, body, second) for body in wanted if _answers(body) & {n for n, _ in still}]
+            rests = (f"{key}.field_statistics", steps[-1].key)
+            steps.append(make(f"{key}.by_parts", "moving_parts", claims, data=data, rests_on=rests))
+        return steps
+
+
+def _answers(body: Expr) -> set[Any]:
+    """The names of the equations whose sources a body answers to, where these keep still."""
+    return {r.field for r in body.atoms(SiteResponse) if r.time is None}
+
+
+def _by_parts(site: Site, body: Expr, second: Any) -> Equation:
+    """A response to a field that keeps still, by Gaussian integration by parts: with it the law may jump.
+
+    The average of what answers times that field is a sum over all fields, of the response to each times its covariance
+    with that one.
+    """
+    (node,) = body.atoms(SiteResponse)
+    weight, t = body.xreplace({node: S.One}), node.state.time
+    one = next(h for h in site.heard if h.carrier == node.field)
+    out: Expr = S.Zero
+    for h in site.heard:
+        cov = site.covariance[h.eta, one.eta]
+        if h.declared.time is None:
+            answer = SiteResponse(node.state, h.carrier)
+            out += DisorderAverage(_at_zero(weight * answer, site.kind)) * cov
+        elif t is not None:
+            answer = SiteResponse(node.state, h.carrier, second)
+            term = DisorderAverage(_at_zero(weight * answer, site.kind)) * cov.xreplace({h.declared.time: second})
+            out += past(term, second, S.Zero, t, None if site.problem.flowing else 0)
+    return Equation(_at_zero(DisorderAverage(weight * node.state * one.eta), site.kind), _at_zero(out, site.kind))
 
 
 def _slope(expr: Expr, state: SiteQuantity) -> Expr:
@@ -122,6 +160,13 @@ class CausalSolution(Unbranched):
         known = ", ".join(map(str, self.unknowns))
         raise DeclarationError(f"{state} is not a state of the {self.problem.kind.sites}.", known)
 
+    @property
+    def jumps(self) -> bool:
+        """Whether a law jumps with something that keeps still, as labels do that are the sign of a teacher's field."""
+        still = [q for e in self.equations() for q in site_quantities(e.rhs, Variable, Field) if q.time is None]
+        alone = all(not h.feedback for h in self.problem.heard if h.declared.time is None)
+        return alone and any(slope_of(e.rhs, q).has(DiracDelta) for e in self.equations() for q in still)
+
     def tangents(self, named: SiteQuantity | None, time: Expr | None) -> list[Equation]:
         """The equations of motion of the responses to a source: the derivative of the law.
 
@@ -152,7 +197,8 @@ class CausalSolution(Unbranched):
     def _local(self, expr: Expr, named: SiteQuantity | None, time: Expr | None) -> Expr:
         """The response of an expression in states, by the chain rule; kinks have the slopes of their pieces."""
         states = site_quantities(expr, Variable, Field)
-        return Add(*(_slope(expr, q) * self._response(q, named, time) for q in states))
+        answers = ((q, self._response(q, named, time)) for q in states)
+        return Add(*(_slope(expr, q) * answer for q, answer in answers if answer != 0))
 
     def _memory(self, h: Heard, named: SiteQuantity | None, time: Expr | None) -> Expr:
         """What comes back of the responses up to now."""

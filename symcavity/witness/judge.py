@@ -24,6 +24,7 @@ from symcavity.witness import (
     minimum,
     motion,
     moving_pairs,
+    moving_parts,
     optimality,
     pairs,
     set_identities,
@@ -45,7 +46,7 @@ from symcavity.witness.world import DIGITS
 SUBJECTS = (
     *(centre, kernels, optimality, verbs, statistics, effective, averages, joint, fresh),
     *(sets, set_minima, set_identities, solved, identities, substitution, stability, messages, motion, descent),
-    *(minimum, pairs, moving_pairs, fluctuations, thermal, states, free_energy, lowest),
+    *(minimum, pairs, moving_pairs, moving_parts, fluctuations, thermal, states, free_energy, lowest),
 )
 
 

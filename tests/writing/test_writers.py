@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sympy import Eq, Rational, Sum, Symbol, exp, latex, log, tanh
+from sympy import Eq, Rational, Sum, Symbol, exp, latex, log, sign, tanh
 
 from symcavity import (
     ConvexProblem,
@@ -84,9 +84,13 @@ def _shared():
 
 def _all_that_is_derived():
     """One problem, and all that is derived of it besides its theory."""
-    from symcavity.derivations import driven_network
+    from symcavity.derivations import chaotic_network, driven_network
 
-    x, w, e = Coupling("x"), Feature("w"), Quenched("e", mu)
+    x, w, e, t = Coupling("x"), Feature("w"), Quenched("e", mu), Quenched("t", i)
+    ranked = Sum((x[mu, i] - Coupling("z")[mu, i]) * w[i], (i, 1, N))
+    taught = Sum((sign(Sum(x[mu, i] * t[i], (i, 1, N))) - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P))
+    yield ConvexProblem(taught + Sum(w[i] ** 2, (i, 1, N))).descent(rate=Rational(1, 2)).cavity().derivation
+    yield ConvexProblem(Sum((1 - ranked) ** 2, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N))).cavity().derivation
     loss = Sum((e[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P))
     problem = ConvexProblem(loss / 2 + Sum(w[i] ** 2, (i, 1, N)) / 2)
     theory = problem.cavity()
@@ -96,6 +100,7 @@ def _all_that_is_derived():
     yield problem.descent(rate=Rational(1, 2)).cavity().derivation
     yield problem.gibbs(Symbol("beta", positive=True)).cavity().derivation
     yield _shared().cavity().derivation
+    yield chaotic_network.problem.cavity().pair(over=[chaotic_network.t]).derivation
 
 
 def test_the_sample_has_every_rule():

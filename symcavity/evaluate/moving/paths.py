@@ -58,8 +58,8 @@ class PathRun(Filling):
         row = np.zeros((self.batches, len(before)))
         for g in dict.fromkeys(g for g, _ in before):
             places = [k for k, (h, _) in enumerate(before) if h == g]
-            row[:, places] = self._covariances(f, t, g, [before[k][1] for k in places])
-        variance = self._covariances(f, t, f, [t])[:, 0]
+            row[:, places] = self.covariance(f, t, g, [before[k][1] for k in places])
+        variance = self.covariance(f, t, f, [t])[:, 0]
         self._check_finite(f.as_sum, [variance, *row], t)
         if np.any(variance < -1e-9 * np.abs(variance).max()):
             raise UnsupportedLaw(
@@ -70,7 +70,7 @@ class PathRun(Filling):
         self.fields[f][t] = eta + self._returned(f, t)
         self.tangents.hear(f, t)
 
-    def _covariances(self, f: RandomField, t: int, g: RandomField, steps: Sequence[int]) -> np.ndarray:
+    def covariance(self, f: RandomField, t: int, g: RandomField, steps: Sequence[int]) -> np.ndarray:
         """The covariances of a field with another at some steps, in units of their scales."""
         out = np.zeros((self.batches, len(steps)))
         for term in self.plan.covariances[f, g]:

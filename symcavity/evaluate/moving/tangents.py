@@ -30,20 +30,27 @@ class Tangents:
             kind: [h.declared for h in s.heard] for kind, s in plan.sites.items()
         }
         self.jumps: dict[Kind, str] = {}
+        self.still: dict[Kind, list[RandomField]] = {}  # fields that keep still, in kinds whose laws jump with one
         self.slopes: dict[SiteQuantity, list[tuple[SiteQuantity, Expr]]] = {}
         for q, row in plan.rows.items():
             found = [(x, slope_of(row.rhs, x)) for x in site_quantities(row.rhs, Variable, Field)]
             (kind,) = q.site
-            if any(e.has(DiracDelta) for _, e in found):
+            thrown = [x for x, e in found if e.has(DiracDelta)]
+            if any(x.time is not None for x in thrown):
                 self.jumps.setdefault(kind, str(row.update.equation))
+            elif thrown:  # what keeps still does not answer to what moves
+                self.still[kind] = [g for g in self.sources[kind] if g.time is None]
             self.slopes[q] = [
-                (x, e.replace(Heaviside, lambda arg, *_: Heaviside(arg, S.Half))) for x, e in found if e != 0
+                (x, e.replace(Heaviside, lambda arg, *_: Heaviside(arg, S.Half)))
+                for x, e in found
+                if e != 0 and x not in thrown
             ]
         self.needed = {r.kind for r in plan.responses.values()}
         self.weights: dict[Any, list[Expr]] = {}
         for r in plan.responses.values():
-            if site_quantities(r.weight):
-                self.weights.setdefault((r.state.now, r.field), []).append(r.weight)
+            for g in self._sources(r.kind) if self._is_still(r.field) else [r.field]:
+                if site_quantities(r.weight):
+                    self.weights.setdefault((r.state.now, g), []).append(r.weight)
         for kind in self.needed & set(self.jumps):
             raise UnsupportedLaw(
                 f"{self.jumps[kind]} jumps, and the theory needs its response.",
@@ -72,9 +79,16 @@ class Tangents:
                 f"paths={most}",
             )
 
+    def _is_still(self, g: RandomField) -> bool:
+        return g in self.still.get(g.hearer, ())
+
+    def _sources(self, kind: Kind) -> list[RandomField]:
+        """The fields whose sources are followed along each path."""
+        return [] if kind in self.jumps else [g for g in self.sources[kind] if not self._is_still(g)]
+
     def _sources_of(self, q: SiteQuantity) -> list[RandomField]:
         (kind,) = q.site
-        return [] if kind in self.jumps else self.sources[kind]
+        return self._sources(kind)
 
     def _count(self, g: RandomField, step: int) -> int:
         """How many sources of a field there are up to a step."""
@@ -117,7 +131,7 @@ class Tangents:
         run = self.run
         if f.hearer in self.jumps or not run.plan.echoes[f]:
             return
-        for g in self.sources[f.hearer]:
+        for g in self._sources(f.hearer):
             total = np.zeros((self._count(g, t), *run.shape))
             for echo in run.plan.echoes[f]:
                 if echo.through.time is None:
@@ -159,6 +173,28 @@ class Tangents:
         (kind,) = q.site
         if kind in self.jumps:
             raise UnsupportedLaw(f"{self.jumps[kind]} jumps: it has no response.", "responses of laws without jumps")
+        if self._is_still(g):
+            return self._by_parts(q, g, t, weight)
         found = self.means.get((q, g, weight), {}).get(t if q.time is not None else 0)
         s = s if g.time is not None else 0
         return found[s] if found is not None and s < len(found) else np.zeros(self.run.batches)
+
+    def _by_parts(self, q: SiteQuantity, g: RandomField, t: int, weight: Expr) -> np.ndarray:
+        """The mean response to a field that keeps still and with which the law jumps, by Gaussian integration by parts.
+
+        The average of the state times each such field is a sum over all fields, of the response to each times its
+        covariance with that one.
+        """
+        run, still = self.run, self.still[g.hearer]
+        moving, value = self._sources(g.hearer), run.value(weight, t) * run.states[q][t if q.time is not None else 0]
+        table = np.empty((run.batches, len(still), len(still)))
+        right = np.empty((run.batches, len(still)))
+        for k, one in enumerate(still):
+            table[:, k] = np.stack([run.covariance(one, 0, other, [0])[:, 0] for other in still], axis=1)
+            right[:, k] = (value * run.fields[one][0]).mean(axis=1)
+            for f in moving:
+                answers = self.means.get((q, f, weight), {}).get(t, np.zeros((0, run.batches)))
+                for s, answer in enumerate(answers):
+                    right[:, k] -= answer * run.covariance(f, s, one, [0])[:, 0]
+        found: np.ndarray = np.linalg.solve(table, right[:, :, None])[:, still.index(g), 0]
+        return found
