@@ -19,6 +19,7 @@ beta, H = Symbol("beta", positive=True), Symbol("H", real=True)
 problem = Problem(
     minimize=-Sum(s[i] * Sum(W[a, i] * v[a], (a, 1, K)), (i, 1, N)) - H * Sum(s[i], (i, 1, N)),
     name="A restricted Boltzmann machine with random weights",
+    named={Symbol("q_s"): average(expect(s[i]) ** 2), Symbol("q_v"): average(expect(v[a]) ** 2)},
     cite="A. Barra, G. Genovese, F. Guerra, J. Phys. A 44, 245002 (2011)",
 ).gibbs(beta)
 values = {beta: Rational(4, 5), H: Rational(1, 2), K / N: 2}

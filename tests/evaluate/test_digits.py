@@ -57,7 +57,7 @@ def test_a_response_that_is_left_of_terms_that_cancel():
     theory = ConvexProblem(minimize=Sum(w[i] ** 2 / 2, (i, 1, N)) + C * loss).cavity()
     solution = theory.solve({alpha: 5, C: "1/10"}, dps=15)
     response, moment = (solution[k] for k in (average(response_of(w[i])), average(w[i] ** 2)))
-    small = next(v for k, v in solution.values.items() if str(k).startswith("S_lambda"))
+    small = next(v for k, v in solution.values.items() if str(k).startswith("S_1"))
     with mpmath.workdps(30):
         slope, width = 1 / (mpmath.mpf(1) - small * 5 / 2), mpmath.sqrt(mpmath.mpf("0.0125"))
         strip = mpmath.quad(lambda h: mpmath.npdf(h / width) / width, [1 - slope / 20, 1 + slope / 5])

@@ -114,8 +114,8 @@ def test_weights_that_are_too_dear_leave_messages_as_they_are(cost):
     moment, force = 1 + 15 * above, -5 * (mpmath.npdf(2) + 2 * mpmath.npdf(1)) / 3  # in halves of messages
     width = mpmath.sqrt(moment / 4 + (force / 2) ** 2)
     found = {str(k)[:3]: v for k, v in solution.values.items()}
-    assert abs(found["q_l"] / moment - 1) < 1e-12
-    assert abs(found["S_l"] / force - 1) < 1e-12
+    assert abs(found["q_1"] / moment - 1) < 1e-12
+    assert abs(found["S_1"] / force - 1) < 1e-12
     assert abs(found["S_w"] - mpmath.erfc(cost / width / mpmath.sqrt(2)) / (-force / 2)) <= 1e-9 * found["S_w"] + 1e-250
     assert solution.residual < 1e-12
     if cost == 20:

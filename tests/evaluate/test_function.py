@@ -124,8 +124,8 @@ def test_quenched_values():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda t: t.function(alpha, soft_margin.C), "no parameter"),
-        (lambda t: t.function(alpha, Symbol("kappa")), "no parameter"),
+        (lambda t: t.function(alpha, soft_margin.C), "not a parameter"),
+        (lambda t: t.function(alpha, Symbol("kappa")), "not a parameter"),
         (lambda t: t.function(alpha), "no arguments"),
         (lambda t: t.function(alpha, kappa, kappa), "twice"),
         (lambda t: t.function(alpha, kappa, backend="arb"), "backend"),

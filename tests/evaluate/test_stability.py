@@ -213,10 +213,10 @@ def test_the_spread_of_sets_is_that_of_their_projections(softness):
 def test_a_wrong_power_of_the_eigenvalue_is_noticed(monkeypatch):
     """Where no single product goes round, the words speak of a matrix: the spread that goes round judges them too."""
     F, G = Coupling("F"), Coupling("G")
-    u, v = Feature("u"), Datum("v")
+    u, v, label = Feature("u"), Datum("v"), Quenched("label", mu, law={1: Rational(1, 2), -1: Rational(1, 2)})
     system = System(
         [
-            Eq(u[i], Sum(F[mu, i] * v[mu], (mu, 1, P)) / 2 + Sum(G[mu, i] * v[mu], (mu, 1, P)) / 3 + 1),
+            Eq(u[i], Sum(F[mu, i] * v[mu], (mu, 1, P)) / 2 + Sum(G[mu, i] * label[mu] * v[mu], (mu, 1, P)) / 3 + 1),
             Eq(v[mu], Sum(y[mu, i] * u[i], (i, 1, N)) / 2),
         ]
     )

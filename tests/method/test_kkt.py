@@ -72,7 +72,7 @@ PROBLEMS = {
     "interpolation by least modulus": lambda: (over_features(Abs(w[i]) + w[i] ** 2 / 10), [Eq(h, y[mu])]),
     "band": lambda: (q, [h >= 1, h <= 3, Abs(w[i]) <= 5]),
     "band in one": lambda: (q + C * over_features(Abs(w[i])), [Abs(h - y[mu]) <= 1]),
-    "two couplings": lambda: (q, [h + 2 * h2 >= 1]),
+    "two couplings": lambda: (q, [h + 2 * y[mu] * h2 >= 1]),
     "two couplings, two bounds": lambda: (q, [h >= 1, h2 >= Rational(1, 2)]),
     "two groups": lambda: (
         q + over_features(v[i] ** 2 + (w[i] + v[i]) ** 2),

@@ -44,7 +44,7 @@ SYSTEMS = {
     "variance by data": margin(on_datum),
     "variance by both": margin(on_both),
     "label": ConvexProblem(q, [y[mu] * Sum(x[mu, i] * w[i], (i, 1, N)) >= 1]).kkt(),
-    "two couplings": ConvexProblem(q, [Sum((x[mu, i] + 2 * u[mu, i]) * w[i], (i, 1, N)) >= 1]).kkt(),
+    "two couplings": ConvexProblem(q, [Sum((x[mu, i] + 2 * y[mu] * u[mu, i]) * w[i], (i, 1, N)) >= 1]).kkt(),
     "two fields of one coupling": ConvexProblem(
         q, [Sum(x[mu, i] * (w[i] + y[mu] * c[i]), (i, 1, N)) >= 1]
     ).kkt(),

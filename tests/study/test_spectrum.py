@@ -150,7 +150,7 @@ def test_bad_data_are_refused():
     for X, labels, words in (
         (good, np.zeros(4), "shapes"),
         (good[:, 0], np.zeros(30), "shapes"),
-        (np.full((30, 3), np.nan), np.zeros(30), "no numbers"),
+        (np.full((30, 3), np.nan), np.zeros(30), "not numbers"),
         (good[:3], np.zeros(3), "more data than directions"),
         (good, np.ones(30), "one class"),
         ("data", "labels", "arrays of numbers"),

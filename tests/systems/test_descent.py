@@ -153,7 +153,7 @@ def test_the_record_says_what_is_descended():
         (ridge, [heard >= 1], "The constraint .* in the way"),
         (ridge, [Eq(heard, y[mu])], "defines no state"),
         (Sum(error**2, (mu, 1, P)), [Sum(w[i] ** 2, (i, 1, N)) <= N], "The constraint .* in the way"),
-        (sqrt(Sum(w[i] ** 2, (i, 1, N))) * sqrt(N) + Sum(error**2, (mu, 1, P)), [], "no sum of functions"),
+        (sqrt(Sum(w[i] ** 2, (i, 1, N))) * sqrt(N) + Sum(error**2, (mu, 1, P)), [], "not a sum of functions"),
     ],
 )
 def test_what_cannot_be_descended_says_what_to_try(objective, constraints, said):

@@ -185,7 +185,7 @@ def test_the_record_reads_as_one():
 def test_the_closed_system_holds_laws_statistics_and_averages():
     theory = DESCENT.cavity()
     assert len(theory.equations) == 8
-    known = {"C_w0_w(t, s)", "C_lambda(t, s)", "S_w(t, s)", "S_lambda(t, s)"}
+    known = {"C_w_minus_w0(t, s)", "C_lambda(t, s)", "S_w(t, s)", "S_lambda(t, s)"}
     assert {str(q) for q in theory.order_parameters} == known
 
 

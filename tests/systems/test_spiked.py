@@ -100,7 +100,7 @@ def test_mirrors_are_seen_in_the_declaration():
     y = Coupling("y")
     h, u = (Sum(y[mu, i] * q[i], (i, 1, N)) for q in (s, t))
     (image,) = mirrors(Problem(Sum((h**2 - u**2) ** 2, (mu, 1, P))).gibbs(1).cavity())
-    assert {str(symbol) for symbol in image} == {"S_lambda", "q_t_m"}
+    assert {str(symbol) for symbol in image} == {"S_lambda_to_u_3", "q_t_m"}
 
 
 def test_signals_by_enumeration():

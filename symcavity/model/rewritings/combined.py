@@ -151,6 +151,9 @@ class _Reading:
         kept: list[Expr] = []
         found: dict[Any, tuple[Expr, list[Expr], list[Expr]]] = {}
         for term in Add.make_args(expr):
+            if not self._holds(term):
+                kept.append(term)
+                continue
             factor, total = term.as_independent(Sum, as_Add=False)
             if not self._collect(factor, total, kept, found):
                 kept.append(self._inside(term))
