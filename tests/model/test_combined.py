@@ -1,7 +1,7 @@
 """Couplings in one combination only: against the combination declared as a coupling, and where there is none."""
 
 import pytest
-from sympy import Eq, Rational, Sum, exp, log, sign, sqrt, symbols
+from sympy import Eq, Piecewise, Rational, Sum, exp, log, sign, sqrt, symbols
 from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, System, Variable, alpha, average, i, mu
@@ -73,6 +73,20 @@ def test_a_wrong_variance_fails(monkeypatch):
     field = heard(x[mu, i] + 2 * z[mu, i], w[i])
     problem = ConvexProblem(Sum((label[mu] - field) ** 2, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)))
     assert any(checked.step.key == "combined" for checked in problem.cavity().derivation.verify().failed)
+
+
+def test_cases_by_a_combination():
+    y = Coupling("y", variance=2 / N)
+
+    def problem(u):
+        loss = Piecewise(((1 - u) ** 2 / 2, u <= 1), (0, True))
+        return ConvexProblem(Sum(loss, (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)))
+
+    values = {alpha: 2, gamma: 1}
+    found = problem(heard(x[mu, i] - z[mu, i], w[i])).cavity().solve(values)
+    assert float(found["q_w"]) == pytest.approx(float(problem(heard(y[mu, i], w[i])).cavity().solve(values)["q_w"]))
+    apart = problem(heard(x[mu, i], w[i]) + heard(z[mu, i], t[i]))
+    assert not apart.rewritten["combined"].pairs
 
 
 def test_couplings_that_stand_alone_somewhere_stay():

@@ -148,6 +148,8 @@ class _Reading:
         if isinstance(expr, SiteQuantity):
             self.fails = True
             return expr
+        if not isinstance(expr, Expr):  # a case, or a condition
+            return expr.func(*map(self.read, expr.args))
         kept: list[Expr] = []
         found: dict[Any, tuple[Expr, list[Expr], list[Expr]]] = {}
         for term in Add.make_args(expr):
