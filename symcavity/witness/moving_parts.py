@@ -122,19 +122,16 @@ class Paths:
         if not answers:
             return float(self.array(body, env, self.states) @ self.weights)
         (node,) = answers
-        weight = body.xreplace({node: S.One}) * node.state
-        ends = []
-        time, shift = node.time, NUDGE
-        name = self.still.eta
-        if time is None:
-            shift = SHIFT * (REACH / HALF) * self.size
+        weighted = body.xreplace({node: S.One}) * node.state
+        if node.time is None:
+            field, shift = self.still.eta, SHIFT * (REACH / HALF) * self.size
         else:
-            heard = next(h for h in self.site.heard if h.carrier == _at_kind(node.field, h.carrier))
-            name = heard.eta.at(S(env[time]))
-        for way in (1, -1):
-            moved = self.fields | {name: self.fields[name] + way * shift}
-            ends.append(float(self.array(weight, env, self.filled(moved)) @ self.weights))
-        return (ends[0] - ends[1]) / (2 * shift)
+            named = (h for h in self.site.heard if h.carrier is not None)
+            heard = next(h for h in named if h.carrier.family == node.field.family)
+            field, shift = heard.eta.at(S(env[node.time])), NUDGE
+        moved = (self.fields | {field: self.fields[field] + way * shift} for way in (1, -1))
+        up, down = (float(self.array(weighted, env, self.filled(fields)) @ self.weights) for fields in moved)
+        return (up - down) / (2 * shift)
 
     def value(self, expr: Expr, env: dict[Any, int], *, flowing: bool) -> float:
         """A side of a claim."""
@@ -163,11 +160,6 @@ def _given(row: Equation) -> tuple[Any, int]:
     if isinstance(row.lhs, Rate):
         return row.lhs.body, 1
     return row.lhs.now, 0 if row.lhs.time is None else lag_of(row.lhs.time)
-
-
-def _at_kind(named: Any, carrier: Any) -> Any:
-    """The name of an equation at the canonical site and time, if it is that of a carrier."""
-    return carrier if carrier is not None and named.family == carrier.family else named
 
 
 def _written_out(expr: Expr, env: dict[Any, int]) -> Expr:
