@@ -80,7 +80,7 @@ DECLARATIONS = {
     "means of losses": Declaration(over_data((h - 1) ** 2) / P + average(w[i] ** 2) / 2, (w[i] >= -3,)),
     "a common factor": Declaration((over_data((h - 1) ** 2) + size) / 3, ()),
     "a difference of couplings": Declaration(
-        over_data((Sum(x[mu, i] * w[i], (i, 1, N)) - 2 * Sum(Coupling("v")[mu, i] * w[i], (i, 1, N)) - 1) ** 2) + size, ()
+        over_data((h - 2 * Sum(Coupling("v")[mu, i] * w[i], (i, 1, N)) - 1) ** 2) + size, ()
     ),
     "a norm": Declaration(over_data((h - 1) ** 2) / P + norm, (norm <= 2,)),
     "norms alone": Declaration(sqrt(over_data((h - 1) ** 2)) + sqrt(N) * norm, ()),
