@@ -25,8 +25,8 @@ _PATH_STEPS, _FAR = 120, 1e13
 class _Path:
     """The central path of an instance: where it stands, and its next step."""
 
-    def __init__(self, instance: Instance) -> None:
-        self.instance, self.state = instance, finite_start(instance)
+    def __init__(self, instance: Instance, patient: bool) -> None:
+        self.instance, self.state, self.patient = instance, finite_start(instance), patient
         self.at = {s: gaps(instance, self.state, s) for s in instance.system.laws}
         self.slack = {s: (np.maximum(a.p, 1.0), np.maximum(a.q, 1.0)) for s, a in self.at.items()}
         self.count = sum(p.size for p, _ in self.slack.values())
@@ -86,7 +86,7 @@ class _Path:
             float(np.sum((p + reach * ds[s][0]) * (q + reach * ds[s][1]))) for s, (p, q) in slack.items()
         )
         centre = self.mean * min(1.0, (ahead / self.count / self.mean) ** 3)
-        if not self.instance.system.affine and self.error > self.mean:
+        if self.patient and self.error > self.mean:
             centre = self.mean  # pairs that are nearly decided would stop the steps that equations still need
         limit = 10 * self.mean
         moved, ds = self._direction(
@@ -110,7 +110,7 @@ class _Path:
             step *= 0.5
 
 
-def follow_path(instance: Instance, target: float = TARGETS[0]) -> tuple[State, float]:
+def follow_path(instance: Instance, target: float = TARGETS[0], *, patient: bool = False) -> tuple[State, float]:
     """Follow the central path from far away towards the solution of the complementarity problem.
 
     Parameters
@@ -119,6 +119,9 @@ def follow_path(instance: Instance, target: float = TARGETS[0]) -> tuple[State, 
         The instance.
     target : float
         How far to go; the branches of nearly degenerate pairs show late.
+    patient : bool
+        Whether products wait until the equations hold as well as they are small: where equations bend, the path that
+        hurries may arrive at pairs whose choice the equations do not allow.
 
     Returns
     -------
@@ -126,7 +129,7 @@ def follow_path(instance: Instance, target: float = TARGETS[0]) -> tuple[State, 
         A state with its likely branches, and the largest relative violation (which stays large if there
         is no solution).
     """
-    path = _Path(instance)
+    path = _Path(instance, patient)
     best, worst, stuck = path.state, np.inf, 0
     for _ in range(_PATH_STEPS):
         if path.lost:

@@ -193,6 +193,8 @@ def _by_path(instance: Instance) -> Iterator[Solved | Missed]:
     """Follow the central path until the branches can be told."""
     for target in TARGETS:
         state, error = follow_path(instance, target)
+        if error >= _HOPEFUL and not instance.system.affine:
+            state, error = follow_path(instance, target, patient=True)
         yield (_finish(instance, state, "interior point") if error < _HOPEFUL else None) or Missed(state)
         if error >= _HOPEFUL:
             return

@@ -49,7 +49,7 @@ def test_a_norm_of_two_weights_is_an_integral_over_their_length():
     theory = ConvexProblem(Sum(Max(0, 1 - field), (mu, 1, P)) + norms + squares).cavity()
     found = theory.solve({penalty: Rational(1, 2), alpha: 2})
     force = sqrt(2 * mp.mpf(found[average(lam[mu] ** 2)]))
-    curvature = mp.mpf(1) / 10 - 2 * mp.mpf(found["S_lambda"])
+    curvature = mp.mpf(1) / 10 - 2 * mp.mpf(found["S_lambda_to_h"])
     lowest = mp.mpf(1) / 2 / force
 
     def over(function):

@@ -139,7 +139,7 @@ def test_limits_have_digits_where_nothing_is_integrated():
     taken = Sum(Abs(Sum(F[a, i] * w[i], (i, 1, N))), (a, 1, K))
     solution = ConvexProblem(data(u**2) + taken + half).cavity().solve({alpha: 2, K / N: Rational(1, 2)}, dps=40)
     with mp.workdps(60):
-        assert abs(solution["S_w"] - (mp.sqrt(5) - 2) / 2) < 1e-40
+        assert abs(solution["S_w_to_v"] - (mp.sqrt(5) - 2) / 2) < 1e-40
 
     missed = Max(0, Sum(x[mu, i] * (w[i] - v[i]), (i, 1, N)) - 1) ** 2 / 2
     two = ConvexProblem(half + Sum(v[i] ** 2, (i, 1, N)) / 2 + data(missed)).cavity()

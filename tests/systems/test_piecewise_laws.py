@@ -129,7 +129,7 @@ def test_the_largest_component():
     (w1, w2), problem = penalised(lambda u, v: Max(Abs(u), Abs(v)), 2)
     theory = problem.cavity()
     s = theory.solve(GIVEN)
-    q, V = float(s[average(w1[i] ** 2)]), float(s["S_w1"])
+    q, V = float(s[average(w1[i] ** 2)]), float(s["S_w1_to_nu"])
     assert float(s[average(w2[i] ** 2)]) == pytest.approx(q, rel=1e-8)
     curvature = 2 / (1 + 2 * V)
     z = np.random.default_rng(5).normal(size=(2 * 10**6, 2))

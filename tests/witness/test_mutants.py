@@ -49,7 +49,7 @@ from symcavity.method import eliminate, kkt, messages, orders, stability
 from symcavity.model.couplings import Coupling as CouplingFamily
 from symcavity.model.rewritings import means, units
 from symcavity.sites import by_parts, labels
-from symcavity.sites.branching import averages, branches, joining, shifts, thresholds
+from symcavity.sites.branching import averages, joining, kinks, shifts, thresholds
 
 HALF = Rational(1, 2)
 x, w, z = Coupling("x"), Feature("w"), Coupling("z", variance=1)
@@ -273,9 +273,9 @@ MUTANTS = {
     # names
     "orders of magnitude": (spectrum, orders, "orders", "f.at_site(), values", "f.at_site(), -values", "closed_system"),
     # pieces
-    "a piece of an absolute value": (bent, branches, "_pieces", "Abs: -a,", "Abs: -a / 2,", "datum.solution"),
+    "a piece of an absolute value": (bent, kinks, "_pieces", "Abs: -a,", "Abs: -a / 2,", "datum.solution"),
     "pieces decided too early": (
-        named_kink, branches, "decided",
+        named_kink, kinks, "decided",
         "sign_of(cancel(expr / g)) == 1", "sign_of(cancel(expr / g)) != 0", "named.result",
     ),
     "the larger of two": (
