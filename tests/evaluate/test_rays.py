@@ -58,4 +58,4 @@ def test_a_norm_of_two_weights_is_an_integral_over_their_length():
     second = over(lambda r: (force * (r - lowest)) ** 2) / curvature**2
     answer = over(lambda r: 2 - lowest / r) / curvature
     assert abs(found[average(w[i] ** 2)] / second - 1) < 1e-10
-    assert abs(found["S_w"] / answer - 1) < 1e-10
+    assert abs(found["S_w_to_p_2"] / answer - 1) < 1e-10
