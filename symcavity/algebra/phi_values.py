@@ -72,6 +72,8 @@ def checked_order(n: Any) -> int:
     if order < 0:
         raise ValuesError(f"phi has the order {n}.", "a nonnegative integer.")
     return order
+
+
 FAR = 500  # bits of an argument beyond which its square is beyond every precision
 
 

@@ -150,7 +150,7 @@ def _measure(theory: Theory) -> GibbsMeasure | None:
 
 
 def _is_bound(theory: Theory) -> bool:
-    """Whether Guerra's interpolation holds: discrete states of one square that meet in pairs, and nothing else shared.
+    """Whether Guerra's bound holds: discrete states of one square that meet in pairs, and nothing else shared.
 
     The variance of the energy of pairs is then a square of the overlap of two configurations, which is convex, and that
     of a configuration with itself does not fluctuate.

@@ -16,7 +16,7 @@ from sympy import Add, DiracDelta, Expr, S, Symbol
 from symcavity.algebra.flow import Rate, at_once, past
 from symcavity.algebra.hinges import slope_of
 from symcavity.errors import DeclarationError, UnsupportedLaw
-from symcavity.model.averages import SiteResponse
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
@@ -54,7 +54,9 @@ class Causal:
         sources = sorted({(r.field, r.time) for body in wanted for r in body.atoms(SiteResponse)}, key=str)
         if not sources:
             return [solution]
-        still = [(named, time) for named, time in sources if time is None and site.solution.jumps]
+        own = (c.xreplace(dict.fromkeys(c.atoms(Average), S.One)) for c in site.covariance.values())
+        alike = not any(map(site_quantities, own))  # as integration by parts needs the covariances
+        still = [(named, time) for named, time in sources if time is None and site.solution.jumps and alike]
         if still:  # integration by parts needs the responses to all fields that move
             second = data["second"]
             sources += [(h.carrier, second) for h in site.heard if h.declared.time is not None]

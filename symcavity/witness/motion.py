@@ -26,7 +26,7 @@ from symcavity.witness.world import STEPS, World
 NUDGE = mp.mpf(10) ** -14
 
 
-def _given(row: Equation) -> tuple[Any, int]:
+def given_by(row: Equation) -> tuple[Any, int]:
     """The state that an equation gives, at the time of the equation, and by how many steps later it gives it."""
     if isinstance(row.lhs, Rate):
         return row.lhs.body, 1
@@ -64,11 +64,11 @@ class Path:
         t = self.theory.system.time
         order = [node for node in self.theory.system.motion.order if isinstance(node, SiteQuantity)]
         place = {q.family.name: k for k, q in enumerate(order)}
-        rows = sorted(self.law, key=lambda e: place[_given(e)[0].family.name])
+        rows = sorted(self.law, key=lambda e: place[given_by(e)[0].family.name])
         with mp.workdps(self.world.digits):
             for step in range(STEPS + 1):
                 for row in rows:
-                    state, lead = _given(row)
+                    state, lead = given_by(row)
                     at = step - lead
                     if at >= 0:
                         value = self.world.evaluate(row.rhs, {t: at})
@@ -101,7 +101,7 @@ def tangent(step: Step, _dps: int) -> list[Verdict]:
         for at in range(STEPS):
             for source_at in range(at + 1):
                 ok = ok and _holds(path, claim, responses, {t: at}, source_at)
-    names = {_given(e)[0] for e in path.law if _given(e)[0].time is not None}
+    names = {given_by(e)[0] for e in path.law if given_by(e)[0].time is not None}
     answers = [c.lhs.body if isinstance(c.lhs, Rate) else c.lhs for c in step.claims]
     complete = {answer.state.now for answer in answers if isinstance(answer, SiteResponse)} >= names
     return result(BRUTE_FORCE, ok and complete, f"responses of paths of {STEPS} steps, by moving the sources")

@@ -16,11 +16,10 @@ from symcavity.algebra.flow import Element, Rate
 from symcavity.algebra.precision import mp
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.convexity import sample_parameter, sample_quenched, seeded
-from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
-from symcavity.model.times import lag_of
 from symcavity.record.derivation import Step, Verdict
 from symcavity.record.symbols import DisorderAverage, MovingParameter, Source
+from symcavity.witness.motion import given_by
 from symcavity.witness.registry import largest, result, witness
 from symcavity.witness.verbs import claimed
 from symcavity.witness.world import STEPS
@@ -48,7 +47,7 @@ class Paths:
         self.law, self._rng = claimed(theory, "effective_law", kind), seeded(seed)
         self._numbers: dict[Any, Any] = {}
         order = [q.family.name for q in theory.system.motion.order if isinstance(q, SiteQuantity)]
-        self.law = sorted(self.law, key=lambda e: order.index(_given(e)[0].family.name))
+        self.law = sorted(self.law, key=lambda e: order.index(given_by(e)[0].family.name))
         self.grid = np.arange(-HALF, HALF + 1) * (REACH / HALF)
         self.weights = np.exp(-(self.grid**2) / 2)
         self.weights /= self.weights.sum()
@@ -94,7 +93,7 @@ class Paths:
         known: dict[Any, np.ndarray] = dict(fields)
         for step in range(STEPS + 1):
             for row in self.law:
-                state, lead = _given(row)
+                state, lead = given_by(row)
                 if lead and step == 0:
                     known[state.xreplace({self.time: S.Zero})] = np.full(self.grid.shape, 0.5)
                 value = self.array(row.rhs, {self.time: step}, known)
@@ -153,13 +152,6 @@ class Paths:
             first, last = ends
             return sum(self.value(expr.function, {**env, s: k}, flowing=flowing) for k in range(first, last + 1))
         return self.number(expr, env)
-
-
-def _given(row: Equation) -> tuple[Any, int]:
-    """The state that an equation gives, and by how many steps later."""
-    if isinstance(row.lhs, Rate):
-        return row.lhs.body, 1
-    return row.lhs.now, 0 if row.lhs.time is None else lag_of(row.lhs.time)
 
 
 def _written_out(expr: Expr, env: dict[Any, int]) -> Expr:

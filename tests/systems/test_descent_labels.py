@@ -75,3 +75,16 @@ def test_a_law_that_jumps_with_what_moves_is_refused():
     steep = ConvexProblem(Sum(abs(sign(taught) - heard), (mu, 1, P)) + ridge)
     with pytest.raises(UnsupportedLaw, match="jumps"):
         steep.descent(rate=Rational(1, 4)).cavity().evolve({alpha: 2, gamma: 1, t: HALF}, until=3)
+
+
+def test_couplings_that_differ_from_site_to_site_are_refused():
+    """Covariances of the fields are then no numbers that all sites share, and integration by parts would need them."""
+    scale = Quenched("scale", mu, positive=True)
+    z = Coupling("z", variance=scale[mu] / N)
+    near, far = Sum(z[mu, i] * w[i], (i, 1, N)), Sum(z[mu, i] * t[i], (i, 1, N))
+    theory = ConvexProblem(Sum((sign(far) - near) ** 2, (mu, 1, P)) / 2 + ridge).descent(rate=Rational(1, 4)).cavity()
+    values = {alpha: 2, gamma: 1, t: HALF, scale: {1: "1/2", 2: "1/2"}}
+    with pytest.raises(UnsupportedLaw, match="jumps"):
+        theory.evolve(values, until=3)
+    with pytest.raises(UnsupportedLaw, match="jumps"):
+        theory.derivation.to_text()

@@ -197,6 +197,7 @@ class KickTangents(Tangents):
     """The responses to a few sources along the ring."""
 
     run: RingRun
+    integrates_by_parts = False
 
     def __init__(self, run: RingRun) -> None:
         self.kicks = [run.ring + k * run.ring // SOURCES for k in range(SOURCES)]

@@ -24,6 +24,8 @@ class Tangents:
     Where nothing comes back to the sites, only the last few steps are kept.
     """
 
+    integrates_by_parts = True  # responses to fields that keep still and with which a law jumps
+
     def __init__(self, run: Any) -> None:
         self.run, plan = run, run.plan
         self.sources: dict[Kind, list[RandomField]] = {
@@ -36,7 +38,7 @@ class Tangents:
             found = [(x, slope_of(row.rhs, x)) for x in site_quantities(row.rhs, Variable, Field)]
             (kind,) = q.site
             thrown = [x for x, e in found if e.has(DiracDelta)]
-            if any(x.time is not None for x in thrown):
+            if any(x.time is not None for x in thrown) or (thrown and not self._has_parts(kind)):
                 self.jumps.setdefault(kind, str(row.update.equation))
             elif thrown:  # what keeps still does not answer to what moves
                 self.still[kind] = [g for g in self.sources[kind] if g.time is None]
@@ -78,6 +80,13 @@ class Tangents:
                 f"at most {most} paths at so many steps",
                 f"paths={most}",
             )
+
+    def _has_parts(self, kind: Kind) -> bool:
+        """Whether fields that keep still are Gaussian, and their covariances are the same at all sites."""
+        plan, fields = self.run.plan, self.sources[kind]
+        terms = [term for f in fields for g in fields for term in plan.covariances[f, g]]
+        answers = any(plan.echoes[g] for g in fields if g.time is None)
+        return self.integrates_by_parts and not answers and not any(site_quantities(term.factor) for term in terms)
 
     def _is_still(self, g: RandomField) -> bool:
         return g in self.still.get(g.hearer, ())

@@ -14,9 +14,10 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sympy import Abs, Dummy, Expr, Matrix, Max, Min, Piecewise, S, Symbol, sqrt, sympify
+from sympy import Abs, Dummy, Expr, Matrix, Max, Min, Piecewise, S, Symbol, sqrt
 from sympy.core.relational import Relational
 
+from symcavity.algebra.door import as_sympy
 from symcavity.algebra.precision import mp
 from symcavity.evaluate.averages.digits import ExactPass
 from symcavity.evaluate.closed_map import ClosedMap
@@ -155,7 +156,7 @@ def recovery_at(group: Group, saddle: Saddle, given: Given, seen: np.ndarray) ->
 def _conditions(group: Group, saddle: Saddle, given: Given) -> Iterator[Expr]:
     """What is zero where the terms and constraints of the hearers have kinks."""
     problem, hearer = saddle.record.problem, group.field.hearer
-    rule = {s: sympify(v) for s, v in given.exact.items()}
+    rule = {s: as_sympy(v) for s, v in given.exact.items()}
     body = problem.objective.get(hearer, S.Zero).xreplace(rule)
     told = [c.expr.xreplace(rule) for c in problem.constraints if c.expr.has(*_marks(group, saddle))]
     yield from told
@@ -185,7 +186,7 @@ def _multiples(group: Group, saddle: Saddle, given: Given, condition: Expr) -> I
         if rows[0] == 0 or any(e.has(*marks, Dummy) for e in rows) or not {*families} <= {*law.names}:
             continue
         for point in law.marginal(families):
-            known = dict(zip(families, map(sympify, point), strict=True))
+            known = dict(zip(families, map(as_sympy, point), strict=True))
             here = {q: known[q.family] for e in rows for q in e.atoms(SiteQuantity)}
             own, *others = (e.xreplace(here) for e in rows)
             if own.is_number and own != 0 and all(e.is_number for e in others):
