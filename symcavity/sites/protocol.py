@@ -166,14 +166,16 @@ class SiteProblem:
         branches = 2 ** len(self.law.pairs)
         if not several:
             unordered = any(pair.has(Global) for pair in self.law.pairs)
-            return self.convex and branches * (1 + unordered) > MOST_BRANCHES and self._has_many_branches(unordered)
+            if unordered:  # by how a global variable orders them, choices cannot be told to contradict each other
+                return self.convex and 2 * branches > MOST_BRANCHES
+            return self.convex and branches > MOST_BRANCHES and self._has_many_branches()
         return self.convex and (back > MOST_BACK or back * branches > MOST_TERMS)
 
-    def _has_many_branches(self, unordered: bool) -> bool:
+    def _has_many_branches(self) -> bool:
         """Whether many choices of members of its pairs do not contradict each other."""
         pairs = [p.pair for p in self.law.pairs]
         choices = Choices([e.difference for e in self.equations()], pairs, (), self.law.unknowns)
-        return any(count * (1 + unordered) >= MOST_BRANCHES for count, _ in enumerate(choices))
+        return any(count >= MOST_BRANCHES for count, _ in enumerate(choices))
 
     @property
     def text(self) -> str:

@@ -54,6 +54,7 @@ from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
 
 _NAMES = re.compile(r"\b[a-z]\d+\b")
+MOST_JOINED = 64  # parts of one line without brackets: Python's compiler goes down one level for each
 COMPARED = {Lt: "<", Le: "<=", Gt: ">", Ge: ">=", Eq: "==", Ne: "!="}
 
 
@@ -222,7 +223,7 @@ class Program:
             return self.seen(part, path)
 
         if isinstance(expr, Add):
-            return " + ".join(map(of, self._gathered(expr, path)))
+            return _joined(" + ", list(map(of, self._gathered(expr, path))))
         if isinstance(expr, Mul):
             if expr.args[0] is S.NegativeOne:
                 return "-" + of(Mul(*expr.args[1:]))
@@ -230,15 +231,15 @@ class Program:
         if isinstance(expr, Pow):
             return self._power(expr, of)
         if isinstance(expr, Max | Min):
-            return self._call("top" if isinstance(expr, Max) else "bottom", list(map(of, expr.args)))
+            return _nested("top" if isinstance(expr, Max) else "bottom", list(map(of, expr.args)))
         if isinstance(expr, Piecewise):
-            return self._cases([(of(c), self._branch(v, path) if self.loops else of(v)) for v, c in expr.args])
+            return self._cases([(of(c), self._branch(v, path) if self.loops else of(v)) for v, c in expr.args], path)
         if isinstance(expr, Relational):
             return f"({of(expr.lhs)} {COMPARED[type(expr)]} {of(expr.rhs)})"
         if isinstance(expr, And | Or):
             words = (" and ", " or ") if self.loops else (" & ", " | ")
             word = words[isinstance(expr, Or)]
-            return word.join(f"({of(a)})" for a in expr.args)
+            return _joined(word, [f"({of(a)})" for a in expr.args])
         if isinstance(expr, Not):
             return f"not {of(expr.args[0])}" if self.loops else f"~{of(expr.args[0])}"
         if isinstance(expr, BooleanTrue | BooleanFalse | ExprCondPair):
@@ -265,10 +266,10 @@ class Program:
         signed = {n for _, _, n in powers}
         for n in (n for n in (S(2), S(3)) if {n, -n} <= signed):
             quotient = of(*(base if m > 0 else 1 / base for _, base, m in powers if abs(m) == n))
-            return "*".join([*(of(a) for a, _, m in powers if abs(m) != n), *[quotient] * n])
+            return _joined("*", [*(of(a) for a, _, m in powers if abs(m) != n), *[quotient] * n])
         below = [(a, base**-n) for a, base, n in powers if n < 0 and self._home(a, path) is path[-1]]
         over = [a for a in args if all(a is not b for b, _ in below)]
-        text = "*".join(map(of, over)) or "1"
+        text = _joined("*", list(map(of, over))) or "1"
         return f"{text}/{of(*(b for _, b in below))}" if below else text
 
     def _gathered(self, expr: Any, path: Sequence[Scope]) -> Sequence[Any]:
@@ -325,20 +326,23 @@ class Program:
         home.lines += [f"def {name}():", *("    " + line for line in body), f"    return {result}"]
         return f"{name}()"
 
-    def _call(self, function: str, args: list[str]) -> str:
-        text = args[0]
-        for arg in args[1:]:
-            text = f"{function}({text}, {arg})"
-        return text
-
-    def _cases(self, cases: list[tuple[str, str]]) -> str:
+    def _cases(self, cases: list[tuple[str, str]], path: Sequence[Scope]) -> str:
+        """The first value whose condition holds; many cases take several lines."""
         text = "nan"
-        for condition, value in reversed(cases):
+        for count, (condition, value) in enumerate(reversed(cases), start=1):
             if condition == "True":
                 text = value
             elif condition != "False":
                 text = f"({value} if {condition} else {text})" if self.loops else f"where({condition}, {value}, {text})"
+            if count % MOST_JOINED == 0:
+                text = self._aside(text, path[-1])
         return text
+
+    def _aside(self, text: str, home: Scope) -> str:
+        """Write a part of a line as a line of its own; of a loop as a function: it may have no value."""
+        name = self.name("b")
+        home.lines += [f"def {name}():", f"    return {text}"] if self.loops else [f"{name} = {text}"]
+        return f"{name}()" if self.loops else name
 
     # -- tangents ----------------------------------------------------------------------------------
 
@@ -358,7 +362,7 @@ class Program:
                 terms = self._slopes(expr, k, inner)
                 name = self.name("d") if terms else None
                 if terms:
-                    home.lines.append(f"{name} = {' + '.join(terms)}")
+                    home.lines.append(f"{name} = {_joined(' + ', terms)}")
                 home.tangents[expr, k] = name
         return home.tangents[expr, k]
 
@@ -390,15 +394,14 @@ class Program:
             if not any(slopes):
                 return []
             cases = [(self.seen(c, path), t or "0.0") for (_, c), t in zip(expr.args, slopes, strict=True)]
-            return [self._cases(cases)]
+            return [self._cases(cases, path)]
         if isinstance(expr, Max | Min):
-            text = "0.0"
             here = self.seen(expr, path)
+            cases = []
             for n, a, t in moving:
-                rest = " | ".join(f"({self.seen(b, path)} == {here})" for b in expr.args[:n])
-                first = f"({self.seen(a, path)} == {here})" + (f" & ~({rest})" if rest else "")
-                text = f"where({first}, {t}, {text})"
-            return [text] if moving else []
+                rest = _joined(" | ", [f"({self.seen(b, path)} == {here})" for b in expr.args[:n]])
+                cases.append((f"({self.seen(a, path)} == {here})" + (f" & ~({rest})" if rest else ""), t))
+            return [self._cases([*reversed(cases), ("True", "0.0")], path)] if moving else []
         if isinstance(expr, Abs):
             return [f"{t}*{self.seen(sign(a), path)}" for _, a, t in moving]
         if isinstance(expr, Pow):
@@ -454,6 +457,19 @@ class Program:
     def pattern(self, names: Sequence[str]) -> str:
         """A tuple of names."""
         return "(" + "".join(n + ", " for n in names) + ")"
+
+
+def _joined(word: str, parts: list[str]) -> str:
+    """Parts with a word between them, many of them in brackets."""
+    while len(parts) > MOST_JOINED:
+        parts = [f"({word.join(parts[k : k + MOST_JOINED])})" for k in range(0, len(parts), MOST_JOINED)]
+    return word.join(parts)
+
+
+def _nested(function: str, args: list[str]) -> str:
+    """A function of two arguments applied to many, in halves."""
+    half = len(args) // 2
+    return f"{function}({_nested(function, args[:half])}, {_nested(function, args[half:])})" if half else args[0]
 
 
 def _scaled(node: Expr, value: Any) -> Any:
