@@ -30,7 +30,7 @@ LONG = {
         max(k * AT - k**2 / 400 for k in range(1, 400)),
     ),
     "cases": (
-        Piecewise(*((exp(-X * k), X < Add(k) / 1000) for k in range(1, 900)), (1, True), evaluate=False),
+        Piecewise(*((exp(-X * k), Add(k) / 1000 > X) for k in range(1, 900)), (1, True), evaluate=False),
         math.exp(-AT * 701),
     ),
 }
