@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from symcavity.evaluate.state_evolution import StateEvolution
     from symcavity.finite.compare import Comparison
     from symcavity.finite.swept import Sweep
+    from symcavity.method.pair_resolvent import Resolvent
 
 
 class Theory(StudiedTheory):
@@ -375,6 +376,13 @@ class Fluctuations(FluctuationsData):
 
 class Pair(PairData):
     """Two sites at given couplings; :class:`symcavity.method.pair.Pair` says what it holds."""
+
+    @cached_property
+    def resolvent(self) -> Resolvent:
+        """The resolvent of their covariances: ``.equations``, closed at a complex ``.argument``, and ``.value``."""
+        from symcavity.method.pair_resolvent import Resolvent
+
+        return Resolvent(self)
 
     @cached_property
     def derivation(self) -> Derivation:
