@@ -190,13 +190,13 @@ class Scattering(Table):
 
         Examples
         --------
-        >>> from sympy import Eq, Sum
-        >>> from symcavity import Coupling, Datum, N, P, Quenched, System, Variable, alpha, i, mu
-        >>> x, s, u, e = Coupling("x"), Variable("s", i), Datum("u"), Quenched("e", mu)
-        >>> noise = System([Eq(s[i], Sum(x[mu, i] * u[mu], (mu, 1, P))), Eq(u[mu], e[mu])])
-        >>> found = noise.cavity().solve({alpha: 4, e: {1: "1/2", -1: "1/2"}}).spectrum(s, over=[e])
-        >>> [round(edge, 6) for edge in found.edges]
-        [1.0, 9.0]
+        >>> from sympy import Eq, Sum, Symbol
+        >>> from symcavity import Coupling, N, Quenched, System, Variable, i
+        >>> J, s, b, j = Coupling("J", between=(i, i), reciprocity=1), Variable("s", i), Quenched("b", i), Symbol("j")
+        >>> network = System([Eq(s[i], Sum(J[i, j] * s[j], (j, 1, N)) / 4 + b[i])])  # (1 - J/4)**-2 of the semicircle
+        >>> found = network.cavity().solve({b: {1: "1/2", -1: "1/2"}}).spectrum(s, over=[b])
+        >>> [round(edge, 5) for edge in found.edges]
+        [0.44444, 4.0]
         """
         return spectrum_of(self, self.task.pair(what, over), self.stability)
 
