@@ -25,7 +25,7 @@ SURE = 1e-6  # how far the share of eigenvalues that are zero may be from the on
 LOW = 1e-5  # in mean eigenvalues: from where on eigenvalues are told from zero
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SiteSpectrum:
     """The eigenvalues of the matrix of covariances ``C_ij`` of one quantity of the sites of a kind, at given couplings.
 
@@ -40,6 +40,10 @@ class SiteSpectrum:
     """
 
     dyson: Dyson
+
+    def __repr__(self) -> str:
+        first, second = self.moments(2)
+        return f"<spectrum of covariances: eigenvalues of mean {first:.6g} and mean square {second:.6g}>"
 
     def resolvent(self, z: Any) -> complex:
         """The mean of ``1/(z - eigenvalue)``, ``tr (z - C)^(-1)/n``.
