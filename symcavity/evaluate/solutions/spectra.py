@@ -36,7 +36,10 @@ class SiteSpectrum:
     at_zero : float
         The share of eigenvalues that are zero: of directions in which nothing varies.
     edges : tuple of float
-        The smallest and the largest of the others.
+        The smallest and the largest of the others: above a hundred-thousandth of the mean, and zero where eigenvalues
+        come as near.  A gap between them shows as a density of zero.
+    dyson : Dyson
+        The equation of the resolvent, in numbers.
     """
 
     dyson: Dyson
