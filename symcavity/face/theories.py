@@ -79,6 +79,10 @@ class Theory(StudiedTheory):
         values : mapping
             Parameters, ``alpha`` (or ``P`` and ``N``), ``K/N`` for further kinds of sites, quenched parameters, and
             the set of each support function.  For each fixed condition one of them is left out, and solved for.
+            Parameters of a system whose laws are all linear may be complex, as the argument of a resolvent is: a
+            Python complex, or ``Rational(3, 10) + I/100``, which has any number of digits.  What was derived for real
+            parameters is continued from there; ``-solution[average(response(w[i]))].imag/pi`` close to the real line
+            is a density of eigenvalues.
         dps : int
             Significant digits.
         guess : mapping, optional
