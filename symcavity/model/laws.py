@@ -50,6 +50,8 @@ class Weight:
         What is not negative where there is any weight.
     is_local : bool
         At zero temperature: whether a site follows the minimum that it has without feedback, not the lowest one.
+    others : tuple of (SiteQuantity, SiteQuantity)
+        Of an energy that is a square in several fields: those beside ``state``, each with the mean force on it.
     """
 
     beta: Expr
@@ -61,6 +63,12 @@ class Weight:
     told: Mapping[Expr, Expr] = field(default_factory=dict)
     bounds: tuple[Expr, ...] = ()
     is_local: bool = False
+    others: tuple[tuple[SiteQuantity, SiteQuantity], ...] = ()
+
+    @property
+    def forces(self) -> tuple[tuple[SiteQuantity, SiteQuantity], ...]:
+        """The fields that it weighs, each with the variable that is the mean force on it; none of a site with states."""
+        return ((self.state, self.mean), *self.others) if self.is_field else ()
 
     @property
     def is_cold(self) -> bool:
@@ -71,7 +79,7 @@ class Weight:
     def states(self) -> list[SiteQuantity]:
         """The quantities that fluctuate."""
         if self.is_field:
-            return [self.state]
+            return [field for field, _ in self.forces]
         found = (site_quantities(e, Variable) for e in (self.state, self.energy, *self.bounds))
         return sorted({q for own in found for q in own}, key=str)
 
@@ -79,7 +87,10 @@ class Weight:
         """The same weight, with a function applied to all that it holds."""
         law, bounds = self.cold, tuple(map(changed, self.bounds))
         if law is None:
-            return replace(self, energy=changed(self.energy), state=changed(self.state), bounds=bounds)
+            others = tuple((changed(field), force) for field, force in self.others)
+            return replace(
+                self, energy=changed(self.energy), state=changed(self.state), bounds=bounds, others=others
+            )
         equations = tuple(Equation(changed(e.lhs), changed(e.rhs)) for e in law.equations)
         fields = tuple(replace(f, emission=changed(f.emission)) for f in law.fields)
         cold = replace(law, equations=equations, pairs=tuple(map(changed, law.pairs)), fields=fields)
@@ -164,6 +175,12 @@ class Law:
         """The equations with their random fields written out as sums."""
         rule = {f.symbol: f.as_sum for f in self.fields}
         return [e.xreplace(rule) for e in self.equations]
+
+
+def weighed_field(law: Law, name: SiteQuantity) -> RandomField:
+    """The field of states that stands under a name in the weight of a site."""
+    fields = [f for f in law.fields if f.states()]
+    return next((f for f in fields if law.carrier(f).lhs.has(name)), fields[0])
 
 
 def componentwise(equations: Iterable[Equation]) -> list[Equation]:

@@ -41,7 +41,8 @@ class Lowest:
 
     def applies(self, problem: SiteProblem) -> bool:
         """Whether the site has a weight of infinite beta."""
-        return problem.law.weight is not None and problem.law.weight.beta == oo
+        weight = problem.law.weight
+        return weight is not None and weight.is_cold and not weight.others
 
     def solve(self, problem: SiteProblem) -> Solution:
         """Lay out the lowest minimum, with as few signs of self-couplings as it needs.
