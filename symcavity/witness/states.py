@@ -186,7 +186,8 @@ class Few:
 
     def __init__(self, system: Any) -> None:
         self.system, self.rng = system, np.random.default_rng(2)
-        self.values: dict[Any, float] = {alpha: 1.0}  # as many data as features
+        ratios = (alpha, *(kind.ratio for kind in system.kinds))
+        self.values: dict[Any, float] = {r: 1.0 for r in ratios if r.is_Symbol}  # as many sites of each kind
         self.told: dict[Any, Any] = {}
         for weight in system.weights.values():
             if not weight.is_field and weight.mean != weight.state:
@@ -291,14 +292,15 @@ def _heard_back(step: Step, few: Few) -> float:
     """What senders hear of losses against what the losses hear of them: one matrix, and its transpose."""
     weights, gap = few.system.weights, 0.0
     means = {w.mean.family for w in weights.values() if not w.is_field}
+    told = {field: force for w in weights.values() for field, force in w.forces}
     for claim in step.claims:
         if (named := _named(claim)) is None:
             continue
         (kind,) = named.site
         silent = claim.rhs.replace(lambda e: isinstance(e, SiteQuantity) and e.family in means, lambda _: S.Zero)
         for k in range(1, SITES + 1):
-            if weights[kind].is_field and named == weights[kind].state:
-                gap -= few.at(weights[kind].mean, kind, k) * (few.at(claim.rhs, kind, k) - few.at(silent, kind, k))
+            if named in told:
+                gap -= few.at(told[named], kind, k) * (few.at(claim.rhs, kind, k) - few.at(silent, kind, k))
             elif not weights[kind].is_field and not claim.rhs.has(*means):
                 gap += few.at(weights[kind].state, kind, k) * few.at(claim.rhs, kind, k)
     return gap
