@@ -134,8 +134,9 @@ class Measure:
             named.append((state, message))
         energy = self._objective.get(kind, S.Zero).xreplace(told)
         bounds = self._bounds(kind, told)
-        if states := [q for q in site_quantities(energy, Variable) if kind in q.site]:
-            self._refused(f"The {kind.sites} have {states[0]} beside the field that they hear.")
+        beside = tuple(sorted((q for q in site_quantities(energy, Variable) if kind in q.site), key=str))
+        if beside and (len(heard) > 1 or bounds or not all(q.family.values for q in beside)):
+            self._refused(f"The {kind.sites} have {beside[0]} beside the field that they hear.")
         if len(heard) > 1 and (bounds or not is_square(energy, [state for state, _ in named])):
             self._refused(f"The {kind.sites} hear more than one field of states, and their energy is no square of them.")
         jumps = bool(bounds) or energy.has(*KINKS)
@@ -144,7 +145,7 @@ class Measure:
             self.equations += [Equation(Expect(state), self._mean_sum(f)), Equation(message, Expect(force))]
         first, *others = named
         self.weights[kind] = Weight(
-            self.beta, energy, *first, is_field=True, bounds=bounds, others=tuple(others)
+            self.beta, energy, *first, is_field=True, bounds=bounds, others=tuple(others), beside=beside
         )
 
     def _sent(self, kind: Kind) -> None:
@@ -166,6 +167,9 @@ class Measure:
         fixed, share, _ = emission_parts(heard)
         alone = [f for f in self._fields if kind in (f.hearer, f.sender)] == [heard]
         told = any(f.hearer == heard.sender for f in self._fields)
+        own = [q for q in site_quantities(body, Variable) if kind in q.site]
+        if (strength * core).has(heard.symbol) and all(q.family.values for q in own):
+            return False  # they weigh the field, and nobody hears their states
         plain = core != 1 and not (strength * core).has(heard.symbol) and not families([core], Quenched) and fixed == 0
         if not plain or not alone or told:
             self._refused(f"The {kind.sites} have states beside the field {heard.as_sum}, and do not meet it in pairs.")

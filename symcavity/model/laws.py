@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -52,6 +53,8 @@ class Weight:
         At zero temperature: whether a site follows the minimum that it has without feedback, not the lowest one.
     others : tuple of (SiteQuantity, SiteQuantity)
         Of an energy that is a square in several fields: those beside ``state``, each with the mean force on it.
+    beside : tuple of SiteQuantity
+        Discrete states of a site that weighs a field: nobody hears them.
     """
 
     beta: Expr
@@ -64,6 +67,12 @@ class Weight:
     bounds: tuple[Expr, ...] = ()
     is_local: bool = False
     others: tuple[tuple[SiteQuantity, SiteQuantity], ...] = ()
+    beside: tuple[SiteQuantity, ...] = ()
+
+    def choices(self) -> list[dict[SiteQuantity, Expr]]:
+        """All values that the discrete states beside a field have together; one choice of nothing where there are none."""
+        rows = product(*(q.family.values for q in self.beside))
+        return [dict(zip(self.beside, row, strict=True)) for row in rows]
 
     @property
     def forces(self) -> tuple[tuple[SiteQuantity, SiteQuantity], ...]:
@@ -79,7 +88,7 @@ class Weight:
     def states(self) -> list[SiteQuantity]:
         """The quantities that fluctuate."""
         if self.is_field:
-            return [field for field, _ in self.forces]
+            return [*(field for field, _ in self.forces), *self.beside]
         found = (site_quantities(e, Variable) for e in (self.state, self.energy, *self.bounds))
         return sorted({q for own in found for q in own}, key=str)
 

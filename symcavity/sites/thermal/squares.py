@@ -13,7 +13,7 @@ from typing import Any
 from sympy import Add, Dummy, Expr, Matrix, Rational, S, Symbol, factorial, log
 
 from symcavity.errors import UnsupportedLaw
-from symcavity.model.averages import Expect, LogWeight
+from symcavity.model.averages import Expect, LogWeight, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.laws import Weight
 from symcavity.model.quantities import SiteQuantity
@@ -178,17 +178,14 @@ class SquaresEnsemble(LinearEnsemble):
 
     spread: Spread = None  # type: ignore[assignment]
 
-    def average(self, body: Expr) -> Expr:
-        """Average an expression thermally, over the fields, and over quenched parameters."""
-        return super().average(self.in_means(body))
-
     def at_site(self, body: Expr) -> Expr:
         """Average an expression thermally and over the fields."""
         return super().at_site(self.in_means(body))
 
     def in_means(self, body: Expr) -> Expr:
         """What an expression is in the means of fields: what holds a field outside of Expect is averaged as a whole."""
-        values: dict[Symbol, Expr] = {}
+        values: dict[Symbol, Expr] = {Dummy("r", real=True): r for r in sorted(body.atoms(SiteResponse), key=str)}
+        body = body.xreplace({r: mark for mark, r in values.items()})
         for node in sorted(body.atoms(Expect, LogWeight), key=str):
             if any(node != other and other.has(node) for other in body.atoms(Expect)):
                 continue
