@@ -177,7 +177,8 @@ class Law:
 
     def weighed(self, weight: Weight | None) -> Law:
         """The law of thermal means over a weight: states that are summed over are no unknowns of it."""
-        over = [] if weight is None or weight.cold is not None or weight.is_field or weight.is_cold else weight.states
+        summed = weight is not None and weight.cold is None and not weight.is_cold
+        over = [] if weight is None or not summed else weight.beside if weight.is_field else weight.states
         return replace(self, weight=weight, unknowns=tuple(q for q in self.unknowns if q not in over))
 
     def written(self) -> list[Equation]:

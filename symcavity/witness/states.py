@@ -51,7 +51,8 @@ class Summed(SiteWeight):
             first, *others = site_quantities(sender.state)
             scale = emitted.xreplace(gone).diff(sender.mean)
             told = on | gone | dict.fromkeys(others, S.One) | {first: weight.state / scale}
-            energy = (objective - alone).xreplace(told)
+            own = [term for term in Add.make_args(alone.expand()) if weight.beside and term.has(*weight.beside)]
+            energy = (objective - alone).xreplace(told) + Add(*own)
             bounds = [b.xreplace(told) for b in bounds if b.has(*couplings)]
         else:
             terms = Add.make_args(alone.expand())
@@ -78,17 +79,17 @@ class Summed(SiteWeight):
         if self.free is not None:
             ends = np.array([np.min(fields), np.max(fields)])
             rough = np.linspace(-FAR, FAR, COARSE) + (np.mean(ends) if self.weight.is_field else 0.0)
-            a = self.exponent(ends, self._columns(rough)).reshape(2, -1, COARSE)
+            a = self.exponent(ends, self.columns(rough)).reshape(2, -1, COARSE)
             seen = np.flatnonzero(np.any(a > a.max(axis=(1, 2), keepdims=True) - SMALL, axis=(0, 1)))
             low, high = rough[max(seen[0] - 1, 0)], rough[min(seen[-1] + 1, COARSE - 1)]
             edges = np.unique([*np.linspace(low, high, PANELS), *(b for b in self.breaks if low < b < high)])
             z, w = np.polynomial.legendre.leggauss(ORDER)
             half = np.diff(edges)[:, None] / 2
             grid, parts = (edges[:-1, None] + half * (1 + z)).ravel(), (half * w).ravel()
-        x = self._columns(grid)
+        x = self.columns(grid)
         return x, np.tile(parts, len(x[0]) // len(grid))
 
-    def _columns(self, grid: np.ndarray) -> list[np.ndarray]:
+    def columns(self, grid: np.ndarray) -> list[np.ndarray]:
         """The values of all states: the grid of the continuous one at every choice of the discrete ones."""
         discrete = {q: [float(v) for v in q.family.values] for q in self.weight.states if q != self.free}
         rows = list(product(*discrete.values()))

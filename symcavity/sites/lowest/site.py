@@ -206,7 +206,8 @@ def _over_fields(
     regions = []
     for k, atom in enumerate(envelope.atoms):
         values = states(problem, told, simple(atom.state(s)), heard.eta + sources[heard.source])
-        values |= chosen(weight, told, atom.steeper(-force.curvature))
+        if weight.beside:
+            values |= chosen(weight, told, atom.steeper(-force.curvature))
         values = {q: values[q] for q in problem.law.unknowns}
         regions.append((places[k - 1] if k else None, places[k] if k < len(places) else None, values))
     t = way * heard.eta

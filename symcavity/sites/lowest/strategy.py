@@ -95,7 +95,7 @@ class Lowest:
             assumptions=(("local_minimum" if weight.is_local else "lowest", {}),),
             rests_on=(f"{key}.effective_law",),
         )
-        shown = [q for q in solution.unknowns if q in (x, weight.mean)]
+        shown = [q for q in solution.unknowns if q in (x, weight.mean, *weight.beside)]
         lowest = make(
             f"{key}.solution",
             "lowest",
