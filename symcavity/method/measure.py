@@ -138,7 +138,7 @@ class Measure:
         if beside and (len(heard) > 1 or bounds or not all(q.family.values for q in beside)):
             self._refused(f"The {kind.sites} have {beside[0]} beside the field that they hear.")
         if len(heard) > 1 and (bounds or not is_square(energy, [state for state, _ in named])):
-            self._refused(f"The {kind.sites} hear more than one field of states, and their energy is no square of them.")
+            self._refused(f"The {kind.sites} hear several fields of states, and their energy is no square of them.")
         jumps = bool(bounds) or energy.has(*KINKS)
         for f, (state, message) in zip(heard, named, strict=True):
             force = Force(state) if jumps else -energy.diff(state)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import product
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 from sympy import Expr, S, Symbol, oo
@@ -70,13 +70,13 @@ class Weight:
     beside: tuple[SiteQuantity, ...] = ()
 
     def choices(self) -> list[dict[SiteQuantity, Expr]]:
-        """All values that the discrete states beside a field have together; one choice of nothing where there are none."""
+        """All values that the discrete states beside a field have together; one of nothing without any."""
         rows = product(*(q.family.values for q in self.beside))
         return [dict(zip(self.beside, row, strict=True)) for row in rows]
 
     @property
     def forces(self) -> tuple[tuple[SiteQuantity, SiteQuantity], ...]:
-        """The fields that it weighs, each with the variable that is the mean force on it; none of a site with states."""
+        """The fields that it weighs, each with the variable that is the mean force on it."""
         return ((self.state, self.mean), *self.others) if self.is_field else ()
 
     @property

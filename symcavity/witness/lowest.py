@@ -10,14 +10,12 @@ import numpy as np
 from sympy import DiracDelta, Expr, S, solve
 
 from symcavity.algebra.quadrature import break_points
-from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
-from symcavity.model.quantities import Global, SiteQuantity
+from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
-from symcavity.record.symbols import OrderParameter
 from symcavity.witness.registry import result, witness
 from symcavity.witness.states import Summed
-from symcavity.witness.thermal import numbers_at
+from symcavity.witness.thermal import admitted, numbers_at
 
 FIELDS = 241  # places of the field at which the lowest state is looked for
 HALVINGS = 12
@@ -34,7 +32,7 @@ class Searched:
         self.kind, self.side = kind, theory.inserted[kind]
         exprs = [c.difference for c in claims]
         bare = sum((e.replace(DiracDelta, lambda a: a) for e in exprs), S.Zero)
-        rule = _admitted(numbers_at(theory, bare, self.side), self.side)
+        rule = admitted(numbers_at(theory, bare, self.side), self.side)
         zero = {q.xreplace({self.kind.index: S.Zero}): v for q, v in rule.items() if isinstance(q, SiteQuantity)}
         self.known = {k: v for k, v in {**rule, **zero}.items() if k not in {h.eta for h in self.side.heard}}
         self.summed = Summed(theory, self.side, rule)
@@ -98,24 +96,6 @@ class Searched:
         """Values of the field, none of which is a switch."""
         width = float(self.side.covariance[self.eta, self.eta].xreplace(self.known) ** 0.5)
         return np.linspace(-FAR, FAR, FIELDS) * width * 1.0123 + 0.00137 * width
-
-
-def _admitted(rule: dict[Any, Any], side: Any) -> dict[Any, Any]:
-    """The numbers with order parameters so small that all holds which the derivation assumes of them."""
-    for _ in range(HALVINGS):
-        for sign in (1, -1):  # multipliers have either, and so have responses of forces
-            turned = (Global, OrderParameter)
-            own = {s: sign * v if isinstance(s, turned) and _turns(side, s) else v for s, v in rule.items()}
-            if all(c.xreplace(own) != S.false for c in side.solution.assumed):
-                return own
-        rule = {s: v / 2 if isinstance(s, OrderParameter) else v for s, v in rule.items()}
-    raise UnsupportedLaw(f"No numbers are found that the law of {side.kind.site} admits.", "laws with a minimum")
-
-
-def _turns(side: Any, s: Any) -> bool:
-    """Whether a number may be negative: a multiplier, and what self-couplings alone are made of."""
-    fixed = [e for (f, g), e in side.covariance.items() if f == g]
-    return isinstance(s, Global) or not any(e.has(s) for e in fixed)
 
 
 @witness("site_energy")

@@ -16,7 +16,7 @@ from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.registry import result, witness
-from symcavity.witness.thermal import Weighed, numbers_at, weight_about_minimum
+from symcavity.witness.thermal import Weighed, admitted, numbers_at, weight_about_minimum
 from symcavity.witness.weights import MODULES, NEAR, SiteWeight, one_of_each
 
 PANELS, ORDER = 60, 12  # of Gauss-Legendre rules between the places where an energy jumps
@@ -119,7 +119,7 @@ def of_states(step: Step) -> tuple[Summed, Any, dict[Any, Any]]:
     theory, kind = step.evidence["theory"], step.data["kind"]
     side = theory.inserted[kind]
     exprs = [c.difference for c in step.claims]
-    rule = numbers_at(theory, sum(exprs, S.Zero), side)
+    rule = admitted(numbers_at(theory, sum(exprs, S.Zero), side), side)
     zero = {q.xreplace({kind.index: S.Zero}): v for q, v in rule.items() if isinstance(q, SiteQuantity)}
     return Summed(theory, side, rule), side, {**rule, **zero}
 

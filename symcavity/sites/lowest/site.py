@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import And, Dummy, Expr, Or, Min, Piecewise, S, cancel, log, oo
+from sympy import And, Dummy, Expr, Min, Or, Piecewise, S, cancel, log, oo
 
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import UnsupportedLaw

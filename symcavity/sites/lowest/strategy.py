@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from sympy import DiracDelta, Dummy, Expr, GreaterThan, Heaviside, Piecewise, Poly, S, Symbol, cancel, oo, sqrt
+from sympy import DiracDelta, Dummy, Expr, GreaterThan, Heaviside, Piecewise, Poly, S, Symbol, cancel, sqrt
 
 from symcavity.algebra.phi import gaussian_density
 from symcavity.algebra.signs import sign_of
