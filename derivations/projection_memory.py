@@ -2,8 +2,8 @@
 
 Its couplings are the projection ``x^T (x x^T)^-1 x``, the pseudo-inverse rule. The coefficients ``v`` of the patterns
 are those of the nearest point of that space, so that the energy is ``(N - s^T x^T (x x^T)^-1 x s)/2``. Every stored
-pattern has no energy, as long as there are fewer patterns than units: the capacity is ``alpha = 1``. What is solved here
-is the lowest state that resembles none of them, a glass. Its energy falls with the load, and vanishes at
+pattern has no energy, as long as there are fewer patterns than units: the capacity is ``alpha = 1``. What is solved
+here is the lowest state that resembles none of them, a glass. Its energy falls with the load, and vanishes at
 ``alpha = 1 - 2/pi``. The states jump: one lowest state is an approximation, by which the energy is too low.
 
 L. Personnaz, I. Guyon, G. Dreyfus, J. Phys. Lett. 46, L359 (1985); I. Kanter, H. Sompolinsky, Phys. Rev. A 35, 380

@@ -95,7 +95,7 @@ def test_bidirectional_memory():
 
 
 def test_projection_memory():
-    """The load ``1 - 2/pi`` of Kanter and Sompolinsky, at which the glass has no energy; one pattern's for few patterns.
+    """The load ``1 - 2/pi`` of Kanter and Sompolinsky, at which the glass has no energy; and that of one pattern.
 
     With one pattern the nearest point is ``v*x``, and ``min sum (|x_i|*v - 1)**2/2`` is ``N*(1 - 2/pi)/2``.
     """

@@ -1,4 +1,4 @@
-"""Sites that weigh several fields, and states beside a field: memories of pairs, and by projection, against exact sums."""
+"""Sites that weigh several fields, and states beside a field: two memories against exact sums."""
 
 import numpy as np
 import pytest
