@@ -2,8 +2,8 @@
 
 ``M`` and ``L/alpha_K`` are the overlaps of the layers ``s`` and ``v`` with one pair of patterns, which are
 ``(1, 1, ...)``; ``x`` and ``z`` are the others, stored by Hebb's rule between the layers. The overlap of ``s`` is held
-at ``m``, and the load follows, in pairs per unit of that layer. For layers of equal size the closed equations are those of
-``associative_memory`` with ``(1 + C**2)/(1 - C**2)**2`` in place of ``1/(1 - C)**2``: the load is largest at
+at ``m``, and the load follows, in pairs per unit of that layer. For layers of equal size the closed equations are
+those of ``associative_memory`` with ``(1 + C**2)/(1 - C**2)**2`` in place of ``1/(1 - C)**2``: the load is largest at
 ``m = 0.93278839737``, where ``alpha = 0.19980154414``. The states jump: one lowest state is an approximation.
 
 B. Kosko, IEEE Trans. Syst. Man Cybern. 18, 49 (1988); J. Kurchan, L. Peliti, M. Saber, J. Phys. I France 4, 1627
