@@ -89,7 +89,7 @@ class Warm:
 
     def _thermal(self, body: Expr, kind: Kind, measure: Ensemble, known: Mapping[Any, np.ndarray]) -> np.ndarray:
         weight, size = self.w.system.weights[kind], self.w.size(kind)
-        states = self.w.own(weight) if not weight.is_field else [weight.state]
+        states = self.w.own(weight) if not weight.is_field else weight.states
         used = [q for q in states if body.has(q)]
         arguments = [*used, *known]
         function = self.w.call(body, arguments)
@@ -101,11 +101,12 @@ class Warm:
             return np.broadcast_to(of(), (size,))
         if not weight.is_field:
             return measure.mean(of, used, size)
-        sent = self.w.sent[self.w.field(kind).sender]
-        if measure.width and any(q in measure.width for q in self.w.own(sent)):
+        heard = self.w.weighed(kind)
+        sent = [q for name in used for q in self.w.own(self.w.sent[heard[name].sender])]
+        if any(q in measure.width for q in sent):
             raise UnsupportedLaw(f"{body} is not measured where states are integrated over.", "method='sampling'")
-        fields = self.w.fields(kind, measure.x)
-        return np.asarray(measure.share @ np.broadcast_to(of(fields), fields.shape))
+        fields = [self.w.fields(heard[name], measure.x) for name in used]
+        return np.asarray(measure.share @ np.broadcast_to(of(*fields), fields[0].shape))
 
 
 def _outermost(node: Any, expr: Any) -> bool:
