@@ -184,8 +184,11 @@ def site_laws(
         (side,) = q.slots
         value = given.get(q, q.law)
         if value is None:
+            missing = [other.name for other in quenched if given.get(other, other.law) is None]
+            some, have = (", ".join(missing), "have") if len(missing) > 1 else (q.name, "has")
+            plural = "s" if len(missing) > 1 else ""
             raise ValuesError(
-                f"The quenched parameter {q.name} has no value.", LAWS, f"{{{q.name}: {{1: '1/2', -1: '1/2'}}}}"
+                f"The quenched parameter{plural} {some} {have} no value.", LAWS, f"{{{q.name}: {{1: '1/2', -1: '1/2'}}}}"
             )
         law = laws[side]
         if q.low is not None:
