@@ -103,7 +103,7 @@ def script(name):
     if name in MARGINAL:
         parts.append(_unsettled(_features(values, 150)))
     elif values is not None and shown:
-        parts.append(_passed(_features(values, 150), DAMPED.get(name), 8 if name in DEAR else 12))
+        parts.append(_passed(_features(values, 150), DAMPED.get(name), 12 if name in DEAR else 20))
         if alpha not in values:  # a curve says more on the wall than a table of deviations
             parts.append("# sphinx_gallery_thumbnail_number = -1\n")
     return "\n".join(parts)
@@ -134,7 +134,7 @@ def _literal(text):
     return re.sub(r"(?<!`)([*_|])(?=\S)(?![^`]*``)", r"\\\1", text) if "``" not in text else text
 
 
-def _passed(size, why=None, steps=12):
+def _passed(size, why=None, steps=20):
     """Return the part about message passing: each step against the state evolution, the pace against the stability."""
     if why:
         return f'''# %%
@@ -147,7 +147,7 @@ def _passed(size, why=None, steps=12):
 from symcavity import N
 
 given = {{key: value for key, value in values.items() if key != N}}
-run = problem.message_passing(given, N={size}, seeds=2, steps={3 * steps}, damping=0.5)
+run = problem.message_passing(given, N={size}, seeds=2, steps={2 * steps}, damping=0.5)
 settling = run.figure(shown[0], theory)
 run
 '''
@@ -218,7 +218,7 @@ others = {{key: value for key, value in values.items() if key != alpha}}
 loads = [values[alpha] * Rational(k, 5) for k in range(3, 8)]
 curve = theory.sweep({{alpha: loads}}, values=others, observables=shown)
 points = problem.sweep(
-    {{alpha: [loads[0], values[alpha], loads[-1]]}}, N={size}, seeds=3, values=others, observables=shown
+    {{alpha: [values[alpha], loads[-1]]}}, N={size}, seeds=5, values=others, observables=shown
 )
 picture = (curve + points).plot(alpha, shown[0])
 '''
