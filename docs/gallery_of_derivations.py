@@ -243,14 +243,14 @@ def _at_temperature(along, weights):
     states = [q for weight in weights.values() if not weight.is_field for q in site_quantities(weight.state)]
     few = len(discrete(states)) == len(states)
     size = "N=16, seeds=8" if few else "N=30, seeds=3, sweeps=100"
-    curve = f"""
+    curve = """
 from sympy import Rational
 
 from symcavity import alpha
 
-others = {{key: value for key, value in values.items() if key != alpha}}
+others = {key: value for key, value in values.items() if key != alpha}
 loads = [values[alpha] * Rational(k, 5) for k in range(3, 8)]
-picture = theory.sweep({{alpha: loads}}, values=others, observables=shown).plot(alpha, shown[0])
+picture = theory.sweep({alpha: loads}, values=others, observables=shown).plot(alpha, shown[0])
 """
     first = f"# %%\n# **Along the load**, in theory\n{curve}\n" if along else ""
     return f'''{first}# %%

@@ -35,8 +35,9 @@ def _once_more(step: Step) -> bool:
 def in_brief(derivation: Derivation) -> Derivation:
     """Return what a paper prints of the record.
 
-    Left out are what comes after the theory, what a count of sites says of further responses, eliminations on the way to closed forms, a second way to the
-    results, equations that come again in their final form, and what the cavities of further kinds repeat of the first.
+    Left out are what comes after the theory, what a count of sites says of further responses, eliminations on the way
+    to closed forms, a second way to the results, equations that come again in their final form, and what the cavities
+    of further kinds repeat of the first.
     """
     unknowns = {symbol for symbol, _ in derivation.parameters}
     results = [claim for step in derivation.steps if step.rule == "result" for claim in step.claims]

@@ -185,11 +185,8 @@ def site_laws(
         value = given.get(q, q.law)
         if value is None:
             missing = [other.name for other in quenched if given.get(other, other.law) is None]
-            some, have = (", ".join(missing), "have") if len(missing) > 1 else (q.name, "has")
-            plural = "s" if len(missing) > 1 else ""
-            raise ValuesError(
-                f"The quenched parameter{plural} {some} {have} no value.", LAWS, f"{{{q.name}: {{1: '1/2', -1: '1/2'}}}}"
-            )
+            who = f"parameters {', '.join(missing)} have" if len(missing) > 1 else f"parameter {q.name} has"
+            raise ValuesError(f"The quenched {who} no value.", LAWS, f"{{{q.name}: {{1: '1/2', -1: '1/2'}}}}")
         law = laws[side]
         if q.low is not None:
             law.continuous.append((q, Counting(q.name, int(q.low))))
