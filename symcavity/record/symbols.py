@@ -384,6 +384,9 @@ class MovingParameter(OrderParameter):
         symbol.base, symbol.times = base, read
         return symbol
 
+    def _hashable_content(self) -> tuple[Any, ...]:
+        return (*super()._hashable_content(), self.times)  # a symbol of another sort may be named as a time is
+
     def __getnewargs_ex__(self) -> Any:
         return (self.base, self.times), {}
 
