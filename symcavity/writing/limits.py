@@ -47,7 +47,7 @@ _ATOMS: dict[str, tuple[Any, ...]] = {
     "Noise": (*_FAMILY, Expr, Time),
     "SharedState": (str, Tuple, Time),
 }
-_MORE: dict[str, tuple[Any, ...]] = {  # what may stand behind: the time of what moves, the states of a discrete variable
+_MORE: dict[str, tuple[Any, ...]] = {  # what may stand behind: the time of what moves, the states of what is discrete
     **dict.fromkeys(("Field", "Source", "Quenched"), (Time,)),
     "Variable": ((Tuple, Time),),
 }
@@ -126,8 +126,9 @@ def _look_inside(name: str, values: Sequence[Any]) -> None:
     if name == "SiteQuantity" and values[0].over is not None:
         read_time(values[-1], values[0].name, values[0].over)
     moves = name in _ATOMS and isinstance(values[-1], Time)
-    if moves and (values[1] or (name == "Quenched" and values[5]) or (name == "Noise" and site_quantities(values[3]))):
-        raise ValuesError(f"{values[0]} moves, and has {values[1:-1]!s:.60}.", "a time, of scalars with laws of their own")
+    drawn = (name == "Quenched" and values[5]) or (name == "Noise" and site_quantities(values[3]))
+    if moves and (values[1] or drawn):
+        raise ValuesError(f"{values[0]} moves, and has {values[1:-1]!s:.60}.", "scalars with laws of their own")
     if name in ("Variable", "Field", "Quenched", "Noise") and not isinstance(values[2], Kind):
         raise ValuesError(f"A {name} belongs to {values[2]!r:.60}.", "a kind of site")
 
