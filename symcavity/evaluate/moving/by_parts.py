@@ -59,8 +59,9 @@ class ByParts:
             self._rows[q, step, weight] = self.run.noise[g.hearer].answers(value, count)
         place = drawn.index(asked)
         if self.run.noise[g.hearer].vanishes[place]:
+            law = self.run.plan.rows[q].update.equation
             raise UnsupportedLaw(
-                f"The field {g.as_sum} vanishes at the step {asked[1]}, and {self.run.plan.rows[q].update.equation} jumps.",
+                f"The field {g.as_sum} vanishes at the step {asked[1]}, and {law} jumps.",
                 "emissions that do not all vanish at the beginning",
                 "an initial value that is not zero",
             )

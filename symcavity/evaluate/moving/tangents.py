@@ -104,7 +104,8 @@ class Tangents:
 
     def _sources(self, kind: Kind) -> list[RandomField]:
         """The fields whose sources are followed along each path."""
-        return [] if kind in self.jumps or kind in self.thrown else [g for g in self.sources[kind] if not self._is_still(g)]
+        without = kind in self.jumps or kind in self.thrown
+        return [] if without else [g for g in self.sources[kind] if not self._is_still(g)]
 
     def _sources_of(self, q: SiteQuantity) -> list[RandomField]:
         (kind,) = q.site
