@@ -32,7 +32,8 @@ J = Coupling("J", between=(i, i), variance=g / SIZE, reciprocity=r)
 heard = Sum(J[i, j] * x[j, t], (j, 1, SIZE))
 SPINS = System([Eq(x[i, t + 1], sign(heard))], initial=[Eq(x[i, 0], a[i])])
 FLOW = System(
-    [Eq(Derivative(x[i, t], t), -x[i, t] + Sum(J[i, j] * Heaviside(x[j, t]), (j, 1, SIZE)))], initial=[Eq(x[i, 0], a[i])]
+    [Eq(Derivative(x[i, t], t), -x[i, t] + Sum(J[i, j] * Heaviside(x[j, t]), (j, 1, SIZE)))],
+    initial=[Eq(x[i, 0], a[i])],
 )
 HALF = {1: Rational(1, 2), -1: Rational(1, 2)}
 TWO = [average(x[i, t] * x[i, s]), average(x[i, t])]
