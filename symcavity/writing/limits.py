@@ -119,8 +119,9 @@ def _look_inside(name: str, values: Sequence[Any]) -> None:
     pairs = values[6] if name == "Coupling" else ()
     if not all(isinstance(p, Tuple) and len(p) == 2 and isinstance(p[0], Coupling) for p in pairs):
         raise ValuesError(f"The correlations are {pairs!s:.60}.", "pairs of a coupling and a coefficient")
-    if name in ("ComponentSymbol", "MovingParameter") and not all(isinstance(k, Expr) for k in values[-1]):
-        raise ValuesError(f"The components are {values[-1]!r:.60}.", "the places of nodes")
+    components = {"ComponentSymbol": 2, "MovingParameter": 1}.get(name)
+    if components is not None and not all(isinstance(k, Expr) for k in values[components]):
+        raise ValuesError(f"The components are {values[components]!r:.60}.", "the places of nodes")
     if name == "SiteQuantity" and not all(isinstance(k, Expr) for k in values[1:]):
         raise ValuesError(f"The indices are {values[1:]!r:.60}.", "the places of nodes")
     if name == "SiteQuantity" and values[0].over is not None:

@@ -78,6 +78,14 @@ def flowing():
     return System([law], initial=[Eq(n[i, 0], 1)])
 
 
+def delayed():
+    """Two fields of one site, which are told apart by numbers."""
+    n, j, a = Variable("n", i, over=t), symbols("j", integer=True), Quenched("a", i)
+    J, K = (Coupling(name, between=(i, i), variance=gamma / N) for name in "JK")
+    law = Sum(J[i, j] * tanh(n[j, t]), (j, 1, N)) + Sum(K[i, j] * n[j, t - 1], (j, 1, N))
+    return System([Eq(n[i, t + 1], law)], initial=[Eq(n[i, 0], a[i]), Eq(n[i, 1], a[i])])
+
+
 def descended():
     a, e = Quenched("a", i), Quenched("e", mu)
     problem = ConvexProblem(Sum((h - e[mu]) ** 2, (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)), name="A name")
@@ -88,7 +96,7 @@ def flow():
     return ConvexProblem(Sum((1 - h) ** 2, (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N))).flow()
 
 
-@pytest.mark.parametrize("problem", [species(), learning(), drawn(), noisy(), flowing(), descended(), flow()])
+@pytest.mark.parametrize("problem", [species(), learning(), drawn(), noisy(), delayed(), flowing(), descended(), flow()])
 def test_what_is_read_is_what_was_written(problem):
     derivation = problem.cavity().derivation
     text = derivation.to_json(verify=False)

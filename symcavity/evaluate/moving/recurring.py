@@ -277,6 +277,21 @@ class SampledStationary:
         return self._finest.moves
 
     @property
+    def lyapunov(self) -> float:
+        """No exponent is known of what is sampled.
+
+        Raises
+        ------
+        UnsupportedLaw
+            Always: small changes of a whole network grow as pairs of copies drift apart, not as mean responses do.
+        """
+        raise UnsupportedLaw(
+            f"The Lyapunov exponent of {self!r} is not known.",
+            "networks without memory whose states are Gaussian, and linear ones",
+            "system.simulate(...) from two beginnings that are close",
+        )
+
+    @property
     def errors(self) -> StationaryErrors:
         """Standard errors by observable."""
         return StationaryErrors(self)
