@@ -96,7 +96,10 @@ def flow():
     return ConvexProblem(Sum((1 - h) ** 2, (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N))).flow()
 
 
-@pytest.mark.parametrize("problem", [species(), learning(), drawn(), noisy(), delayed(), flowing(), descended(), flow()])
+MOVING = [noisy(), delayed(), flowing(), descended(), flow()]
+
+
+@pytest.mark.parametrize("problem", [species(), learning(), drawn(), *MOVING])
 def test_what_is_read_is_what_was_written(problem):
     derivation = problem.cavity().derivation
     text = derivation.to_json(verify=False)
