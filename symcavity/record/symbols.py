@@ -218,7 +218,7 @@ class CavitySymbol(Symbol):
         return symbol
 
     def _hashable_content(self) -> tuple[Any, ...]:
-        return (*super()._hashable_content(), str(self.kind.size))
+        return (*super()._hashable_content(), str(self.kind.size), self.kind.key)
 
     def __getnewargs_ex__(self) -> Any:
         return (self.name.split("^")[0].split("_")[0], self.kind, self.tag), super().__getnewargs_ex__()[1]

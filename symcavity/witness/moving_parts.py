@@ -55,8 +55,8 @@ class Paths:
         self.law, self._rng = claimed(theory, "effective_law", kind), seeded(seed)
         self._numbers: dict[Any, Any] = {}
         order = [q.family.name for q in theory.system.motion.order if isinstance(q, SiteQuantity)]
-        at_once = [e for e in self.law if not given_by(e)[1]]
-        self.law.sort(key=lambda e: (e not in at_once, order.index(given_by(e)[0].family.name)))
+        first = [e for e in self.law if not given_by(e)[1]]  # what follows at once
+        self.law.sort(key=lambda e: (e not in first, order.index(given_by(e)[0].family.name)))
         half = HALF if when is None else FINE
         self.grid = np.arange(-half, half + 1) * (REACH / half)
         self.weights = np.exp(-(self.grid**2) / 2)

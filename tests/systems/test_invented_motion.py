@@ -63,13 +63,14 @@ def batches():
     loss = Piecewise((gap**2 / 2, Abs(gap) <= 1), (Abs(gap) - h, True))
     problem = ConvexProblem(Sum(loss, (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2)
     values = {alpha: 3, rate: "1/5", m: h, gamma: "1/10", w0: HALF, e: {2: "1/4", 0: "3/4"}}
-    return problem.descent(rate=rate, momentum=m, batch=h), values, [average((w[i] - w0[i]) ** 2), average(w[i] * w0[i])]
+    asked = [average((w[i] - w0[i]) ** 2), average(w[i] * w0[i])]
+    return problem.descent(rate=rate, momentum=m, batch=h), values, asked
 
 
 def ring():
     """Three kinds, each of which hears the one before; one of them answers with delay."""
-    b, K = Sites("p", "L")
-    c, M = Sites("q", "M")
+    b, K = Sites("b", "K")  # letters that another test uses for other sites
+    c, M = Sites("c", "M")
     y, z = Variable("y", b, over=t), Variable("z", c, over=t)
     A, B, C = (Coupling(k, between=e, variance=1 / N) for k, e in (("A", (b, i)), ("B", (c, b)), ("C", (i, c))))
     laws = [
