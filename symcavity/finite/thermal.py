@@ -68,7 +68,7 @@ class Warm:
 
     def _at_sites(self, body: Expr, kind: Kind, measure: Ensemble) -> np.ndarray:
         """An expression of one site at all sites of its kind, thermally averaged."""
-        weight = self.w.system.weights[kind]
+        weight, asked = self.w.system.weights[kind], body
         if not weight.is_field:
             core = weight.state
             spread = S.NaN if weight.is_cold else weight.beta * (Expect(core**2) - Expect(core) ** 2)
@@ -77,7 +77,7 @@ class Warm:
             body = body if weight.is_cold else body.xreplace({weight.mean: Expect(core)})
         if body.has(SiteResponse, S.NaN) or (body.has(weight.mean) and not weight.is_cold):
             raise UnsupportedLaw(
-                f"Instances at a temperature do not measure {body}.",
+                f"Instances {'of a lowest minimum' if weight.is_cold else 'at a temperature'} do not measure {asked}.",
                 "averages of states and of fields, expect(...), and responses of states",
             )
         marks: dict[Any, np.ndarray] = {}

@@ -137,11 +137,15 @@ def solve_shared(theory: Theory, values: dict[Any, Any], dps: int = 15) -> Any:
 
 def _points(theory: Theory) -> Iterator[dict[Any, Any]]:
     """Seeded values: those at which the state evolution settles, and a few others, since a search takes far longer."""
-    late, known = [], theory.memory.setdefault("settles", {})
+    late, known, seen = [], theory.memory.setdefault("settles", {}), set()
     for seed in range(TRIES):
         values = seeded_values(theory, seed)
         if alpha in values:
             values[alpha] *= LOADS[seed % len(LOADS)]
+        point = tuple(sorted((str(k), str(v)) for k, v in values.items()))
+        if point in seen:  # some seeds draw the same values
+            continue
+        seen.add(point)
         if seed not in known:
             known[seed] = _settles(theory, values)
         if known[seed]:

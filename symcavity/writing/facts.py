@@ -308,6 +308,12 @@ def _two_sites_closed(step: Step) -> Facts:
     return {"rows": [{**row, "what": sentence(f"two_sites_closed.{row['what']}")} for row in rows]}
 
 
+@facts_of("two_sites_resolvent")
+def _two_sites_resolvent(step: Step) -> Facts:
+    rows = step.data.get("rows") or ()
+    return {"rows": [{**row, "what": sentence(f"two_sites_resolvent.{row['what']}")} for row in rows]}
+
+
 @facts_of("stability_average")
 def _stability_average(step: Step) -> Facts:
     return {"matrix": any(claim.rhs.has(SLOPE2) for claim in step.claims)}
