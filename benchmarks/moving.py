@@ -61,7 +61,7 @@ def main(bench: Bench) -> None:
     """Race a run over sampled paths, and one that is linear against a second."""
     theory, x, a = network()
     values = {g: "13/10", h: "1/2", r: "1/2", a: HALF}
-    steps, paths = bench.size((40, 10000), (5, 400))
+    steps, paths = bench.size((40, 10000), (20, 4000))  # in shorter runs 20 ms of reading values count
     ours = theory.evolve(values, until=steps, paths=paths)[average(x[i, t] ** 2)]
     known = by_hand(steps, paths, 1.3, 0.5, 0.5)
     assert np.allclose(ours, known, rtol=0.1 if not bench.small else 0.5)

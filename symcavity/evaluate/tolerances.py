@@ -69,6 +69,11 @@ class Tolerances:
         The last step, as a share of the point, of Newton's method at a root of a saddle.
     beside : float
         How closely the load is known at which solutions end.
+    moved : float
+        The share of its mean square by which a state that was sampled differs from itself much later, if it moves.
+    stayed : float
+        The share of a mean square that is still correlated after the longest lag, beyond its standard errors, where
+        something stays.
     """
 
     close: float = 0.3
@@ -99,6 +104,8 @@ class Tolerances:
     short: float = 1e-6
     beside: float = 1e-4
     balanced: float = 1e-18
+    moved: float = 1e-4
+    stayed: float = 1e-6
 
 
 _FROZEN = Tolerances()

@@ -47,6 +47,8 @@ class Descent:
         Which data are looked at, at the time of the system; None where all are.
     states : tuple of SiteQuantity
         What takes steps, at the time of the system.
+    initial : tuple of Equation
+        Where states begin, in the words of the problem; those that are not named begin at zero.
     """
 
     problem: Problem
@@ -56,6 +58,7 @@ class Descent:
     batch: Expr
     mask: SiteQuantity | None
     states: tuple[SiteQuantity, ...]
+    initial: tuple[Equation, ...]
 
 
 def descent(problem: Problem, rate: Any, momentum: Any = 0, batch: Any = 1, initial: Sequence[Any] = ()) -> System:
@@ -117,7 +120,10 @@ def descent(problem: Problem, rate: Any, momentum: Any = 0, batch: Any = 1, init
         [*problem.ranges, *([] if batch.is_number else [batch <= 1])],
         initial=start,
         name=f"Gradient {'flow' if rate is None else 'descent'}: {problem.name}" if problem.name else "",
-        origin=Descent(problem, at(objective), rate, momentum, batch, mask and at(mask), tuple(map(at, steps))),
+        origin=Descent(
+            problem, at(objective), rate, momentum, batch, mask and at(mask), tuple(map(at, steps)),
+            tuple(Equation(q, value) for q, value in begin.items()),
+        ),
     )
 
 

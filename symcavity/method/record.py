@@ -45,7 +45,8 @@ def record(theory: Theory) -> Derivation:
         *theory.steps,
         *(at_rest(theory, make) if system.time is None else moving_steps(theory, make)),
     ]
-    steps = [replace(step, evidence={**step.evidence, "theory": theory}) for step in steps]
+    every = tuple(steps)
+    steps = [replace(step, evidence={**step.evidence, "theory": theory, "record": every}) for step in steps]
     steps = _defined_first(steps)
     method = "naive" if theory.is_naive else "cavity"
     name = system.name or ("A convex problem" if system.convex else "A system of equations")

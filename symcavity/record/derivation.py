@@ -54,7 +54,8 @@ class Step:
     rests_on : tuple of str
         Keys of the steps that this one uses.
     evidence : dict
-        What the witnesses of the rule need beside the claims and the data, and cannot find out: the theory, names.
+        What the witnesses of the rule need beside the claims and the data, and cannot find out: the theory, names, the
+        other steps.
     reference : str
         The equation number in the declared source, if any.
     """

@@ -218,7 +218,7 @@ class CavitySymbol(Symbol):
         return symbol
 
     def _hashable_content(self) -> tuple[Any, ...]:
-        return (*super()._hashable_content(), str(self.kind.size))
+        return (*super()._hashable_content(), str(self.kind.size), self.kind.key)
 
     def __getnewargs_ex__(self) -> Any:
         return (self.name.split("^")[0].split("_")[0], self.kind, self.tag), super().__getnewargs_ex__()[1]
@@ -383,6 +383,9 @@ class MovingParameter(OrderParameter):
         symbol = Symbol.__xnew__(cls, f"{base}({', '.join(map(str, read))})", real=True)
         symbol.base, symbol.times = base, read
         return symbol
+
+    def _hashable_content(self) -> tuple[Any, ...]:
+        return (*super()._hashable_content(), self.times)  # a symbol of another sort may be named as a time is
 
     def __getnewargs_ex__(self) -> Any:
         return (self.base, self.times), {}

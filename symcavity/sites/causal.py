@@ -55,22 +55,37 @@ class Causal:
         if not sources:
             return [solution]
         own = (c.xreplace(dict.fromkeys(c.atoms(Average), S.One)) for c in site.covariance.values())
-        alike = not any(map(site_quantities, own))  # as integration by parts needs the covariances
-        still = [(named, time) for named, time in sources if time is None and site.solution.jumps and alike]
-        if still:  # integration by parts needs the responses to all fields that move
-            second = data["second"]
-            sources += [(h.carrier, second) for h in site.heard if h.declared.time is not None]
+        factors = (h.factor for h in site.heard)
+        alike = not any(map(site_quantities, (*own, *factors)))  # as integration by parts needs the covariances
+        second, third = other_times(t)
+        answering = [body for body in wanted if body.has(SiteResponse)]
+        parts: list[Equation] = []
+        if alike and site.solution.throws:
+            parts = [_by_parts(site, e, h, second, third) for e in answering for h in site.heard]
+            sources = []
+        elif alike and site.solution.jumps:  # integration by parts needs the responses to all fields that move
+            still = [(named, time) for named, time in sources if time is None]
+            sources += [(h.carrier, second) for h in site.heard if still and h.declared.time is not None]
             sources = [source for source in dict.fromkeys(sources) if source not in still]
+            answering = [body for body in answering if _answers(body) & {named for named, _ in still}]
+            parts = [_by_parts(site, e, _heard(site, e), second, second) for e in answering]
         claims = [c for source in sources for c in site.solution.tangents(*source)]
         claims = [Equation(_at_zero(c.lhs, site.kind), _at_zero(c.rhs, site.kind)) for c in claims]
         steps = [solution]
         if claims:
             steps.append(make(f"{key}.response", "tangent", claims, data=data, rests_on=(f"{key}.effective_law",)))
-        if still:
-            claims = [_by_parts(site, body, second) for body in wanted if _answers(body) & {n for n, _ in still}]
+        if parts:
+            data = {**data, "all": site.solution.throws}
             rests = (f"{key}.field_statistics", steps[-1].key)
-            steps.append(make(f"{key}.by_parts", "moving_parts", claims, data=data, rests_on=rests))
+            parts = [c for c in dict.fromkeys(parts) if c.rhs != 0]
+            steps.append(make(f"{key}.by_parts", "moving_parts", parts, data=data, rests_on=rests))
         return steps
+
+
+def _heard(site: Site, body: Expr) -> Heard:
+    """The field whose source a body answers to."""
+    (node,) = body.atoms(SiteResponse)
+    return next(h for h in site.heard if h.carrier == node.field)
 
 
 def _answers(body: Expr) -> set[Any]:
@@ -78,26 +93,36 @@ def _answers(body: Expr) -> set[Any]:
     return {r.field for r in body.atoms(SiteResponse) if r.time is None}
 
 
-def _by_parts(site: Site, body: Expr, second: Any) -> Equation:
-    """A response to a field that keeps still, by Gaussian integration by parts: with it the law may jump.
+def _by_parts(site: Site, body: Expr, one: Heard, second: Any, inner: Any) -> Equation:
+    """The responses of a state to the fields of its site, by Gaussian integration by parts: with them the law may jump.
 
-    The average of what answers times that field is a sum over all fields, of the response to each times its covariance
+    The average of what answers times one field is a sum over all fields, of the response to each times its covariance
     with that one.
+
+    Parameters
+    ----------
+    site : Site
+    body : Expr
+        A response, with what it is averaged with.
+    one : Heard
+        The field.
+    second, inner : Time
+        The time of that field, if it moves, and the one that is summed over.
     """
     (node,) = body.atoms(SiteResponse)
     weight, t = body.xreplace({node: S.One}), node.state.time
-    one = next(h for h in site.heard if h.carrier == node.field)
     out: Expr = S.Zero
     for h in site.heard:
-        cov = site.covariance[h.eta, one.eta]
+        cov = h.factor * site.covariance[h.eta, one.eta]
         if h.declared.time is None:
             answer = SiteResponse(node.state, h.carrier)
             out += DisorderAverage(_at_zero(weight * answer, site.kind)) * cov
         elif t is not None:
-            answer = SiteResponse(node.state, h.carrier, second)
-            term = DisorderAverage(_at_zero(weight * answer, site.kind)) * cov.xreplace({h.declared.time: second})
-            out += past(term, second, S.Zero, t, None if site.problem.flowing else 0)
-    return Equation(_at_zero(DisorderAverage(weight * node.state * one.eta), site.kind), _at_zero(out, site.kind))
+            answer = SiteResponse(node.state, h.carrier, inner)
+            term = DisorderAverage(_at_zero(weight * answer, site.kind)) * cov.xreplace({h.declared.time: inner})
+            out += past(term, inner, S.Zero, t, None if site.problem.flowing else 0)
+    eta = one.eta if one.declared.time is None else one.eta.at(second)
+    return Equation(_at_zero(DisorderAverage(weight * node.state * eta), site.kind), _at_zero(out, site.kind))
 
 
 def _slope(expr: Expr, state: SiteQuantity) -> Expr:
@@ -105,7 +130,7 @@ def _slope(expr: Expr, state: SiteQuantity) -> Expr:
     if found.has(DiracDelta):
         raise UnsupportedLaw(
             f"{expr} jumps, and the theory needs its response.",
-            "functions without jumps where couplings return, that is with a reciprocity or between two kinds of sites",
+            "functions without jumps where couplings return and differ from site to site, or multiply states",
             "a steep function, tanh(k*x)",
         )
     return found
@@ -168,6 +193,12 @@ class CausalSolution(Unbranched):
         still = [q for e in self.equations() for q in site_quantities(e.rhs, Variable, Field) if q.time is None]
         alone = all(not h.feedback for h in self.problem.heard if h.declared.time is None)
         return alone and any(slope_of(e.rhs, q).has(DiracDelta) for e in self.equations() for q in still)
+
+    @property
+    def throws(self) -> bool:
+        """Whether a law jumps with something that moves."""
+        moving = [q for e in self.equations() for q in site_quantities(e.rhs, Variable, Field) if q.time is not None]
+        return any(slope_of(e.rhs, q).has(DiracDelta) for e in self.equations() for q in moving)
 
     def tangents(self, named: SiteQuantity | None, time: Expr | None) -> list[Equation]:
         """The equations of motion of the responses to a source: the derivative of the law.

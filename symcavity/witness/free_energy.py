@@ -30,7 +30,7 @@ def logarithms(step: Step, dps: int) -> list[Verdict]:
         gap, digits, how = direct_average(theory, claim.lhs, claim.rhs, dps)
         wrong = f"{claim.lhs} differs by {float(gap):.2g}"
         out += result(how, bool(gap < 10.0**-digits), f"{claim.lhs}", wrong, digits)
-    slopes = next(s.claims for s in theory.derivation if s.rule == "free_energy_slopes")
+    slopes = next(s.claims for s in step.evidence["record"] if s.rule == "free_energy_slopes")
     return out + _quotients(theory, logs, whole, slopes)
 
 
@@ -38,7 +38,7 @@ def logarithms(step: Step, dps: int) -> list[Verdict]:
 def slopes(step: Step, _dps: int) -> list[Verdict]:
     """The slopes that are claimed against difference quotients of the function."""
     theory = step.evidence["theory"]
-    *logs, whole = next(s.claims for s in theory.derivation if s.rule == "free_energy")
+    *logs, whole = next(s.claims for s in step.evidence["record"] if s.rule == "free_energy")
     return _quotients(theory, logs, whole, step.claims)
 
 

@@ -129,8 +129,8 @@ def _varied(theory: Any) -> list[Symbol]:
 
 # -- the witnesses ---------------------------------------------------------------------------------
 
-def _claims(theory: Any, rule: str) -> tuple[Equation, ...]:
-    return next(step.claims for step in theory.derivation if step.rule == rule)
+def _claims(step: Step, rule: str) -> tuple[Equation, ...]:
+    return next(other.claims for other in step.evidence["record"] if other.rule == rule)
 
 
 @witness("minimum")
@@ -148,7 +148,7 @@ def function(step: Step, _dps: int) -> list[Verdict]:
         worst = largest(worst, abs(float(found.value(_averaged(theory, kind, claim.rhs))) - average[0]) / size)
     ok = bool(worst < NEAR)
     out = result(BRUTE, ok, "the average minimum of each kind of site", f"a minimum differs by {worst:.2g}", DIGITS)
-    return out + _slopes(theory, found, [*minima, whole], _claims(theory, "minimum_slopes"))
+    return out + _slopes(theory, found, [*minima, whole], _claims(step, "minimum_slopes"))
 
 
 @witness("minimum_slopes")
@@ -159,14 +159,14 @@ def slopes(step: Step, _dps: int) -> list[Verdict]:
         found = searched(theory)
     except NotSearched as problem:
         return [Verdict(BRUTE, None, str(problem))]
-    return _slopes(theory, found, _claims(theory, "minimum"), step.claims)
+    return _slopes(theory, found, _claims(step, "minimum"), step.claims)
 
 
 @witness("minimum_value")
 def value(step: Step, dps: int) -> list[Verdict]:
     """The function and the average of the declared objective at a solved point."""
     theory = step.evidence["theory"]
-    *minima, whole = _claims(theory, "minimum")
+    *minima, whole = _claims(step, "minimum")
     kinds = _kinds(minima)
     rule = {Average(q): _averaged(theory, kind, expr) for kind, (q, expr) in kinds.items()}
     return held(theory, [Equation(whole.rhs.xreplace(rule), claim.rhs) for claim in step.claims], dps)

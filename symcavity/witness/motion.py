@@ -240,8 +240,7 @@ def _over_all(body: Any) -> Any:
 @witness("moving_system")
 def moving_system(step: Step, _dps: int) -> list[Verdict]:
     """The laws, the covariances, the averages and the initial values: all that was claimed before, and no source."""
-    theory = step.evidence["theory"]
-    steps = theory.derivation.steps
+    theory, steps = step.evidence["theory"], step.evidence["record"]
     before = [c for s in steps if s.rule == "path_average" for c in s.claims]
     for kind in theory.inserted:
         sources = {q for c in claimed(theory, "effective_law", kind) for q in site_quantities(c.rhs, Source)}

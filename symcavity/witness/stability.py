@@ -169,7 +169,7 @@ def spread(step: Step, _dps: int) -> list[Verdict]:
 def stability(step: Step, dps: int) -> list[Verdict]:
     """The largest growth of a spread by the map that was followed site by site: the claimed factor, and the number."""
     theory = step.evidence["theory"]
-    first = next(s for s in theory.derivation if s.rule == "spread")
+    first = next(s for s in step.evidence["record"] if s.rule == "spread")
     rounds = 2 if step.data["round"] else 1
     ok = rounds == 1 or not _has_odd_round(first.evidence["spreads"])
     for seed in (4, 9):

@@ -12,10 +12,13 @@ from sympy import Equality, Expr, oo
 from sympy.core.relational import Relational
 
 from symcavity.errors import SymcavityError, ValuesError
+from symcavity.method.descent import descent
 from symcavity.method.fluctuation_steps import fluctuation_steps, fluctuations_of
 from symcavity.method.gibbs import gibbs
 from symcavity.method.kkt import optimality
 from symcavity.method.lowest import lowest
+from symcavity.method.moving_pair import moving_pair_of
+from symcavity.method.moving_pair_steps import moving_pair_steps
 from symcavity.method.pair import pair_of
 from symcavity.method.pair_steps import pair_steps
 from symcavity.method.record import record
@@ -111,7 +114,10 @@ def _asked(derivation: Derivation, write: Encoder) -> dict[str, Any]:
 def _answers(asked: Mapping[str, Any], theory: Theory, nodes: Decoder) -> list[Step]:
     """The steps that answer it."""
     if "over" in asked:
-        return pair_steps(pair_of(theory, nodes[asked["observed"]], [nodes[q] for q in asked["over"]]))
+        over, observed = [nodes[q] for q in asked["over"]], nodes[asked["observed"]]
+        if theory.system.time is not None:
+            return moving_pair_steps(moving_pair_of(theory, observed, over))
+        return pair_steps(pair_of(theory, observed, over))
     return fluctuation_steps(fluctuations_of(theory)) if asked.get("scatter") else []
 
 
@@ -138,9 +144,17 @@ def _declaration(derivation: Derivation, write: Encoder) -> dict[str, Any]:
         measure = {"beta": write(weight.beta), "convex": system.convex}
         measure |= {"select": "local"} if weight.is_local else {}
         return found | measure | {"minimize": write(typed.objective), "subject_to": [entry(c) for c in typed.entries]}
+    if system.origin is not None:  # a descent: the problem, and how it is descended
+        origin = system.origin
+        (minimize, subject_to), ranges = origin.problem.typed, origin.problem.ranges
+        how: dict[str, Any] = {"momentum": write(origin.momentum), "batch": write(origin.batch)}
+        how |= {"initial": [entry(e) for e in origin.initial]}
+        how |= {} if origin.rate is None else {"rate": write(origin.rate)}
+        problem = {"minimize": write(minimize), "subject_to": [entry(c) for c in (*subject_to, *ranges)]}
+        return found | {"name": origin.problem.name, "descent": how} | problem
     equations, conditions = system.typed
     more = {"equations": [entry(e) for e in equations], "conditions": [entry(c) for c in (*conditions, *system.stated)]}
-    return found | more
+    return found | more | ({"initial": [entry(e) for e in system.initial]} if system.initial else {})
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -260,6 +274,13 @@ def _system(declared: Mapping[str, Any], nodes: Decoder) -> System:
             )
             beta = _expression(nodes[declared["beta"]])
             return lowest(problem, declared.get("select", "lowest")) if beta == oo else gibbs(problem, beta)
-        return optimality(Problem(nodes[declared["minimize"]], conditions, fixed, **rest))
+        problem = Problem(nodes[declared["minimize"]], conditions, fixed, **rest)
+        if "descent" in declared:
+            how = declared["descent"]
+            rate = _expression(nodes[how["rate"]]) if "rate" in how else None
+            momentum, batch = (_expression(nodes[how[k]]) for k in ("momentum", "batch"))
+            return descent(problem, rate, momentum, batch, [equation(e["equation"]) for e in how["initial"]])
+        return optimality(problem)
     equations, pairs = ([entry(e) for e in declared[k]] for k in ("equations", "conditions"))
-    return System(equations, pairs, fixed, **rest)
+    initial = [equation(e["equation"]) for e in declared.get("initial", ())]
+    return System(equations, pairs, fixed, initial=initial, **rest)

@@ -21,7 +21,8 @@ from symcavity.model.atoms import DataAtom
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import Kind
 from symcavity.model.names import read_text
-from symcavity.model.quantities import Family, Quenched
+from symcavity.model.quantities import Family, Quenched, site_quantities
+from symcavity.model.times import Time, read_time
 
 LETTERS, WORDS = 300, 4000  # of a name, of a title
 NODES = 100_000  # the documents of the gallery have 2,200 at most
@@ -43,10 +44,17 @@ _ATOMS: dict[str, tuple[Any, ...]] = {
     "SupportFunction": (str, type(None), (int, type(None)), int, (int, type(None))),
     "Components": (Symbol, Expr, Expr),
     "Shown": (Family,),
+    "Noise": (*_FAMILY, Expr, Time),
+    "SharedState": (str, Tuple, Time),
 }
-_MORE: dict[str, tuple[Any, ...]] = {"Variable": (Tuple,)}  # what may stand behind: the states of a discrete variable
+_MORE: dict[str, tuple[Any, ...]] = {  # what may stand behind: the time of what moves, the states of what is discrete
+    **dict.fromkeys(("Field", "Source", "Quenched"), (Time,)),
+    "Variable": ((Tuple, Time),),
+}
 _SYMBOLS: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys(("Symbol", "Str", "OrderParameter", "Count", "DrawnOn", "FieldSymbol", "Global", "_Bold"), (str,)),
+    "Time": (str,),
+    "MovingParameter": (str, tuple),
     **dict.fromkeys(("TexSymbol", "LawSymbol", "ProjectionSymbol"), (str, str)),
     **dict.fromkeys(("SiteIndex", "SiteCount"), (Kind,)),
     "Dummy": (str, int),
@@ -59,6 +67,8 @@ _FIRST: dict[str, tuple[Any, ...]] = {  # the first arguments of nodes that look
     "Choice": (Expr, Tuple),
     "Complementary": (Expr, Expr),
     "GaussianAverage": (Expr, Symbol),
+    "Rate": (Expr, Time),
+    "Element": (Symbol,),
     "RandomSymbol": (Basic,),
 }
 
@@ -103,16 +113,24 @@ def _look_inside(name: str, values: Sequence[Any]) -> None:
     ranges = values[1] if name in _ATOMS and len(values) > 2 and isinstance(values[1], Tuple) else ()
     if ranges and not (len(ranges) == 3 and isinstance(ranges[0], Symbol) and all(isinstance(e, Expr) for e in ranges)):
         raise ValuesError(f"The range of components is {ranges!s:.60}.", "an index, and its two ends")
-    if name == "Variable" and not all(isinstance(v, Rational) for v in (e for part in values[3:] for e in part)):
+    states = [part for part in values[3:] if isinstance(part, Tuple)] if name == "Variable" else []
+    if not all(isinstance(v, Rational) for part in states for v in part):
         raise ValuesError(f"The states of a variable are {values[3]!s:.60}.", "numbers")
     pairs = values[6] if name == "Coupling" else ()
     if not all(isinstance(p, Tuple) and len(p) == 2 and isinstance(p[0], Coupling) for p in pairs):
         raise ValuesError(f"The correlations are {pairs!s:.60}.", "pairs of a coupling and a coefficient")
-    if name == "ComponentSymbol" and not all(isinstance(k, Expr) for k in values[2]):
-        raise ValuesError(f"The components are {values[2]!r:.60}.", "the places of nodes")
+    components = {"ComponentSymbol": 2, "MovingParameter": 1}.get(name)
+    if components is not None and not all(isinstance(k, Expr) for k in values[components]):
+        raise ValuesError(f"The components are {values[components]!r:.60}.", "the places of nodes")
     if name == "SiteQuantity" and not all(isinstance(k, Expr) for k in values[1:]):
         raise ValuesError(f"The indices are {values[1:]!r:.60}.", "the places of nodes")
-    if name in ("Variable", "Field", "Quenched") and not isinstance(values[2], Kind):
+    if name == "SiteQuantity" and values[0].over is not None:
+        read_time(values[-1], values[0].name, values[0].over)
+    moves = name in _ATOMS and isinstance(values[-1], Time)
+    drawn = (name == "Quenched" and values[5]) or (name == "Noise" and site_quantities(values[3]))
+    if moves and (values[1] or drawn):
+        raise ValuesError(f"{values[0]} moves, and has {values[1:-1]!s:.60}.", "scalars with laws of their own")
+    if name in ("Variable", "Field", "Quenched", "Noise") and not isinstance(values[2], Kind):
         raise ValuesError(f"A {name} belongs to {values[2]!r:.60}.", "a kind of site")
 
 

@@ -6,7 +6,22 @@ from dataclasses import asdict
 import pytest
 from sympy import Abs, Eq, Max, Rational, Sum, Symbol, tanh
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, System, alpha, average, i, mu
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Feature,
+    N,
+    Noise,
+    P,
+    Quenched,
+    System,
+    Time,
+    Variable,
+    alpha,
+    average,
+    i,
+    mu,
+)
 from symcavity.errors import SymcavityError
 from symcavity.evaluate.binding import task_of
 from symcavity.evaluate.tolerances import Tolerances, using
@@ -70,3 +85,35 @@ def test_no_answer_depends_on_a_threshold(name, factor, answers):
             kind, numbers = outcome(theory, values)
             assert kind == answers[row][0], row
             assert numbers == pytest.approx(answers[row][1], rel=1e-9, abs=1e-12), row
+
+
+t, D = Time("t"), Symbol("D", positive=True)
+q, noise = Variable("q", i, over=t), Noise("noise", i, over=t, variance=D)
+loud = Coupling("J", between=(i, i), variance=g**2 / N, reciprocity=Rational(1, 2))
+unit = Symbol("unit", positive=True)
+sent = unit * Sum(loud[i, j] * tanh(q[j, t] / unit), (j, 1, N))
+DRIVEN = System([Eq(q[i, t + 1], q[i, t] / 2 + sent / 2 + unit * noise[i, t])], initial=[Eq(q[i, 0], unit)]).cavity()
+PUSHED = System([Eq(q[i, t + 1], q[i, t] / 2 + sent / 2 + unit)], initial=[Eq(q[i, 0], unit)]).cavity()
+SAMPLED = [  # of each: whether it moves, and whether a part of it stays
+    (DRIVEN, {g: "1/2", D: "1/2", unit: Rational(1, 10**8)}, True, False),
+    (PUSHED, {g: "1/2", unit: Rational(1, 10**8)}, False, True),
+    (PUSHED, {g: "1/2", unit: 10**8}, False, True),
+]
+
+
+def sampled(theory, values):
+    """Whether a stationary state moves, and whether its dimension is refused for what stays."""
+    rest = theory.stationary(values, until=16, paths=400)
+    try:
+        rest.dimension(q)
+    except SymcavityError:
+        return rest.moves, True
+    return rest.moves, False
+
+
+@pytest.mark.parametrize("factor", [Rational(1, 2), 2], ids=["half", "twice"])
+def test_no_sampled_state_depends_on_a_threshold_or_on_units(factor):
+    names = ("moved", "stayed")
+    with using(**{name: float(factor) * getattr(Tolerances(), name) for name in names}):
+        for theory, values, moves, stays in SAMPLED:
+            assert sampled(theory, values) == (moves, stays), values

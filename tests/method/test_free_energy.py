@@ -115,7 +115,7 @@ def test_the_identities_of_a_posterior():
     (step,) = steps_of(ConvexProblem(LOGISTIC).gibbs(1), "bayes")
     assert all(verdict.ok for verdict in judge(step))
     tempered = ConvexProblem(LOGISTIC).gibbs(2).cavity()
-    assert seen([replace(step, evidence={"theory": tempered})])
+    assert seen([replace(step, evidence={**step.evidence, "theory": tempered})])
     assert "Nishimori" in ConvexProblem(LOGISTIC).gibbs(1).cavity().derivation.to_latex()
 
 

@@ -229,8 +229,6 @@ def test_a_law_that_jumps_needs_no_response_where_its_couplings_are_independent_
     C, error = (e[average(x[i, t] * x[i, 0])] for e in (run, run.errors))
     assert C[0] == 1
     assert np.all(abs(C[1:]) < 4 * error[1:])
-    with pytest.raises(UnsupportedLaw, match="jumps"):
-        spins.cavity().evolve({g: 1, r: "1/2", a: HALF}, until=4, paths=8000)
 
 
 def test_a_sum_at_an_earlier_time_begins_with_the_state_that_it_drives():

@@ -7,7 +7,7 @@ import sys
 
 import jsonschema
 import pytest
-from sympy import Dummy, Eq, Sum, Symbol, exp, log, symbols
+from sympy import Derivative, Dummy, Eq, Rational, Sum, Symbol, exp, log, symbols, tanh
 from sympy.stats import Gamma, Normal, Poisson
 
 from symcavity import (
@@ -18,15 +18,19 @@ from symcavity import (
     Feature,
     Global,
     N,
+    Noise,
     P,
     Quenched,
     System,
+    Time,
     ValuesError,
+    Variable,
+    average,
     i,
     mu,
 )
 from symcavity.cli import main
-from symcavity.derivations import gardner
+from symcavity.derivations import gardner, recalled_memory, spin_glass
 from symcavity.writing.exchange import schema
 from symcavity.writing.plain_data import Decoder, Encoder
 
@@ -53,7 +57,49 @@ def drawn():
     return ConvexProblem(Sum(s[mu] * (h - e[mu]) ** 2, (mu, 1, P)) + Sum(w[i] ** 2 + k[i] * w[i], (i, 1, N)))
 
 
-@pytest.mark.parametrize("problem", [species(), learning(), drawn()])
+t, s = Time("t"), Time("s")
+
+
+def noisy():
+    """In steps: a delay, noise, a mask that is drawn anew, and a mean that all sites hear."""
+    n, k, g = Variable("n", i, over=t), Quenched("k", i, over=t, law={0: Rational(1, 2), 1: Rational(1, 2)}), gamma
+    J = Coupling("J", between=(i, i), variance=1 / N, reciprocity=Symbol("r", real=True))
+    xi, a, b, j = Noise("xi", i, over=t, variance=g), Quenched("a", i), Global("b", over=t), symbols("j", integer=True)
+    heard = Sum(J[i, j] * tanh(n[j, t - 1]), (j, 1, N))
+    law = Eq(n[i, t + 1], n[i, t] / 2 + k[i, t] * heard + xi[i, t] + b[t])
+    shared = Eq(b[t + 1], average(n[i, t]) / 2)
+    return System([law, shared], initial=[Eq(n[i, 0], a[i]), Eq(n[i, 1], 0), Eq(b[0], 0)])
+
+
+def flowing():
+    n, j = Variable("n", i, over=t), symbols("j", integer=True)
+    J = Coupling("J", between=(i, i), variance=gamma / N)
+    law = Eq(Derivative(n[i, t], t), -n[i, t] + Sum(J[i, j] * tanh(n[j, t]), (j, 1, N)))
+    return System([law], initial=[Eq(n[i, 0], 1)])
+
+
+def delayed():
+    """Two fields of one site, which are told apart by numbers."""
+    n, j, a = Variable("n", i, over=t), symbols("j", integer=True), Quenched("a", i)
+    J, K = (Coupling(name, between=(i, i), variance=gamma / N) for name in "JK")
+    law = Sum(J[i, j] * tanh(n[j, t]), (j, 1, N)) + Sum(K[i, j] * n[j, t - 1], (j, 1, N))
+    return System([Eq(n[i, t + 1], law)], initial=[Eq(n[i, 0], a[i]), Eq(n[i, 1], a[i])])
+
+
+def descended():
+    a, e = Quenched("a", i), Quenched("e", mu)
+    problem = ConvexProblem(Sum((h - e[mu]) ** 2, (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)), name="A name")
+    return problem.descent(rate=Rational(1, 8), momentum=gamma, batch=Rational(1, 2), initial=[Eq(w[i], a[i])])
+
+
+def flow():
+    return ConvexProblem(Sum((1 - h) ** 2, (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N))).flow()
+
+
+MOVING = [noisy(), delayed(), flowing(), descended(), flow()]
+
+
+@pytest.mark.parametrize("problem", [species(), learning(), drawn(), *MOVING])
 def test_what_is_read_is_what_was_written(problem):
     derivation = problem.cavity().derivation
     text = derivation.to_json(verify=False)
@@ -88,6 +134,77 @@ def test_what_is_read_verifies_and_a_falsified_claim_fails():
     step["claims"][0]["rhs"] = len(document["nodes"]) - 1
     failed = [row.step.key for row in Derivation.from_json(json.dumps(document)).verify().failed]
     assert failed == ["closure.q_lambda"]
+
+
+def test_what_moves_verifies_when_it_is_read_and_a_falsified_kernel_fails():
+    """The covariance of the cavity field of the memory is that of what others send; twice of it is not."""
+    document = json.loads(recalled_memory.problem.cavity().derivation.to_json(verify=False))
+    known = {"closed_system", "datum.field_statistics"}  # the first looks at other steps of the record
+    assert all(v.ok for key in known for v in Derivation.from_json(document)[key].verdicts(15))
+    step = next(s for s in document["steps"] if s["key"] == "datum.field_statistics")
+    place = step["claims"][-1]["rhs"]
+    document["nodes"].append({"class": "Rational", "args": [{"value": "2/1"}]})
+    document["nodes"].append({"class": "Mul", "args": [len(document["nodes"]) - 1, place]})
+    step["claims"][-1]["rhs"] = len(document["nodes"]) - 1
+    assert not all(v.ok for v in Derivation.from_json(document)["datum.field_statistics"].verdicts(15))
+
+
+def test_all_steps_of_a_measure_verify_when_they_are_read():
+    """Witnesses of the free energy and of stability look at other steps of the record."""
+    found = Derivation.from_json(spin_glass.problem.cavity().derivation.to_json(verify=False)).verify(15)
+    assert {"free_energy", "stability"} <= {row.step.rule for row in found}
+    assert not found.failed
+    assert not found.unchecked
+
+
+def test_two_sites_over_time_are_read_back():
+    derivation = flowing().cavity().pair(over=[t]).derivation
+    text = derivation.to_json(verify=False)
+    jsonschema.validate(json.loads(text), schema())
+    found = Derivation.from_json(text)
+    assert found.to_json(verify=False) == text
+    assert [step.key for step in found] == [step.key for step in derivation]
+    assert found["pair.close"].verdicts(15)[0].ok
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("SiteQuantity", [3, 0, 4]),  # a time that is no whole step from the time
+        ("SiteQuantity", [3, 0]),
+        ("Variable", [{"value": "x"}, 5, 1, 0]),
+        ("Noise", [{"value": "x"}, 6, 1, 0, 2]),  # what moves has no components
+        ("Noise", [{"value": "x"}, 5, 1, 0, 0]),
+        ("SharedState", [{"value": "x"}, 5, 0]),
+        ("Rate", [2, 0]),
+        ("Element", [5]),
+        ("MovingParameter", [{"value": "C"}, {"tuple": [{"value": "t"}]}]),
+        ("Time", [{"value": "N"}]),
+        ("Time", [{"value": "t - t"}]),
+    ],
+)
+def test_what_moves_is_read_at_whole_steps_of_a_time(args):
+    """Each of these nodes is refused; the family, the quantity and the time that they hold are read."""
+    nodes = [
+        {"class": "Symbol", "args": [{"value": "a"}]},
+        {"class": "Kind", "args": [*({"value": k} for k in ("feature", "features", "i", "N")), 0, {"value": False}]},
+        {"class": "Time", "args": [{"value": "t"}]},
+        {"class": "Variable", "args": [{"value": "x"}, 5, 1, 2]},
+        {"class": "Mul", "args": [2, 2]},
+        {"class": "Tuple", "args": []},
+        {"class": "Tuple", "args": [0, 0, 0]},
+        {"class": "SiteQuantity", "args": [3, 0, 2]},
+    ]
+    order = [0, 1, 2, 5, 3, 4, 6, 7]
+    place = {old: new for new, old in enumerate(order)}
+
+    def moved(node):
+        return node | {"args": [place[k] if isinstance(k, int) else k for k in node["args"]]}
+
+    table = [moved(nodes[k]) for k in order]
+    assert Decoder(table)[7].time == t
+    with pytest.raises(ValuesError, match="node 8"):
+        Decoder([*table, moved({"class": args[0], "args": args[1]})])
 
 
 def test_another_process_reads_it(tmp_path):

@@ -65,6 +65,7 @@ class CavityFields:
         self.shape, self._rng, self.count = shape, rng, 0
         self._factor = np.zeros((batches, most, most))
         self._white = np.zeros((most, batches, paths))
+        self.vanishes: list[bool] = []  # by field: whether its variance is zero, in any batch
 
     def draw(self, row: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """The next one, by its covariances with all before, shape (batches, count), and its variance."""
@@ -76,10 +77,20 @@ class CavityFields:
         own = np.sqrt(np.maximum(variance * (1 + OWN) - np.einsum("bn,bn->b", a, a), 0.0))
         self._factor[:, n, :n] = a
         self._factor[:, n, n] = np.where(own > 0, own, 1.0)  # a field that vanishes is correlated with none
+        self.vanishes.append(bool(np.any(variance <= 0)))
         self._white[n] = self._fresh(n)
         self.count += 1
         out = np.matmul(a[:, None, :], self._white[:n].transpose(1, 0, 2))[:, 0, :] if n else 0.0
         return out + own[:, None] * self._white[n]
+
+    def answers(self, values: np.ndarray, count: int) -> np.ndarray:
+        """The mean responses of values of each path to the first fields, by batch: ``S L = <values z>`` is solved."""
+        shares = np.einsum("nbm,bm->bn", self._white[:count], values) / self.shape[1]
+        rows = [
+            solve_triangular(factor, share, lower=True, trans="T", check_finite=False)
+            for factor, share in zip(self._factor[:, :count, :count], shares, strict=True)
+        ]
+        return np.array(rows)
 
     def _fresh(self, n: int) -> np.ndarray:
         """Normal numbers in antithetic pairs, of variance one; orthogonal to all before, as long as these are few."""

@@ -29,6 +29,7 @@ from symcavity.evaluate.moving.run import Errors, Observables, combined
 from symcavity.evaluate.moving.two_sites import TwoSites, check_balanced
 from symcavity.evaluate.moving.values import read_run_values, read_steps
 from symcavity.evaluate.progress import counted
+from symcavity.evaluate.tolerances import tolerances
 from symcavity.method.close import kind_of_body
 from symcavity.method.moving_pair import moving_pair_of
 from symcavity.method.theory import Theory
@@ -239,7 +240,7 @@ class Settled:
             if q.time is not None:
                 x = self.run.around(q)
                 gap = ((x - np.roll(x, self.run.half, axis=1)) ** 2).mean(axis=(1, 2))
-                if gap.mean() > 1e-4 * (x**2).mean():
+                if gap.mean() > tolerances().moved * (x**2).mean():
                     return True
         return False
 
@@ -274,6 +275,21 @@ class SampledStationary:
     def moves(self) -> bool:
         """Whether the states fluctuate in time."""
         return self._finest.moves
+
+    @property
+    def lyapunov(self) -> float:
+        """No exponent is known of what is sampled.
+
+        Raises
+        ------
+        UnsupportedLaw
+            Always: small changes of a whole network grow as pairs of copies drift apart, not as mean responses do.
+        """
+        raise UnsupportedLaw(
+            f"The Lyapunov exponent of {self!r} is not known.",
+            "networks without memory whose states are Gaussian, and linear ones",
+            "system.simulate(...) from two beginnings that are close",
+        )
 
     @property
     def errors(self) -> StationaryErrors:

@@ -9,12 +9,17 @@ from sympy import DiracDelta, Expr, Heaviside, S
 
 from symcavity.algebra.hinges import slope_of
 from symcavity.errors import UnsupportedLaw, ValuesError
+from symcavity.evaluate.moving.by_parts import ByParts, has_parts
 from symcavity.evaluate.moving.plan import Response
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 from symcavity.model.times import lag_of
 
+SUPPORTED = (
+    "laws that jump where couplings do not return, or in runs over paths where fields have the same covariances at all "
+    "sites; functions without jumps elsewhere"
+)
 MEMORY = 3 * 2**30  # bytes for the tangents of all paths
 
 
@@ -24,7 +29,7 @@ class Tangents:
     Where nothing comes back to the sites, only the last few steps are kept.
     """
 
-    integrates_by_parts = True  # responses to fields that keep still and with which a law jumps
+    integrates_by_parts = True  # responses to fields with which a law jumps
 
     def __init__(self, run: Any) -> None:
         self.run, plan = run, run.plan
@@ -32,13 +37,17 @@ class Tangents:
             kind: [h.declared for h in s.heard] for kind, s in plan.sites.items()
         }
         self.jumps: dict[Kind, str] = {}
+        self.parts = ByParts(run)
+        self.thrown: set[Kind] = set()  # kinds whose laws jump with what moves: all responses by integration by parts
         self.still: dict[Kind, list[RandomField]] = {}  # fields that keep still, in kinds whose laws jump with one
         self.slopes: dict[SiteQuantity, list[tuple[SiteQuantity, Expr]]] = {}
         for q, row in plan.rows.items():
             found = [(x, slope_of(row.rhs, x)) for x in site_quantities(row.rhs, Variable, Field)]
             (kind,) = q.site
             thrown = [x for x, e in found if e.has(DiracDelta)]
-            if any(x.time is not None for x in thrown) or (thrown and not self._has_parts(kind)):
+            if any(x.time is not None for x in thrown) and self.integrates_by_parts and has_parts(plan, kind):
+                self.thrown.add(kind)
+            elif any(x.time is not None for x in thrown) or (thrown and not self._has_parts(kind)):
                 self.jumps.setdefault(kind, str(row.update.equation))
             elif thrown:  # what keeps still does not answer to what moves
                 self.still[kind] = [g for g in self.sources[kind] if g.time is None]
@@ -50,13 +59,15 @@ class Tangents:
         self.needed = {r.kind for r in plan.responses.values()}
         self.weights: dict[Any, list[Expr]] = {}
         for r in plan.responses.values():
+            if r.kind in self.thrown:
+                continue
             for g in self._sources(r.kind) if self._is_still(r.field) else [r.field]:
                 if site_quantities(r.weight):
                     self.weights.setdefault((r.state.now, g), []).append(r.weight)
         for kind in self.needed & set(self.jumps):
             raise UnsupportedLaw(
                 f"{self.jumps[kind]} jumps, and the theory needs its response.",
-                "functions without jumps where couplings return: with a reciprocity, or between two kinds of sites",
+                SUPPORTED,
                 "a steep function, tanh(k*x)",
             )
         self.means: dict[tuple[SiteQuantity, RandomField, Expr], dict[int, np.ndarray]] = {}
@@ -69,7 +80,7 @@ class Tangents:
     def _check_memory(self) -> None:
         run, count = self.run, 0
         for f, echoes in run.plan.echoes.items():
-            if echoes and f.time is not None:
+            if echoes and f.time is not None and f.hearer not in self.thrown:
                 count += len(self.sources[f.hearer]) * len(echoes)
         bytes_ = count * 8 * run.shape[0] * run.shape[1] * (run.steps + 1) * (run.steps + 2) // 2
         if bytes_ > MEMORY:
@@ -93,7 +104,8 @@ class Tangents:
 
     def _sources(self, kind: Kind) -> list[RandomField]:
         """The fields whose sources are followed along each path."""
-        return [] if kind in self.jumps else [g for g in self.sources[kind] if not self._is_still(g)]
+        without = kind in self.jumps or kind in self.thrown
+        return [] if without else [g for g in self.sources[kind] if not self._is_still(g)]
 
     def _sources_of(self, q: SiteQuantity) -> list[RandomField]:
         (kind,) = q.site
@@ -138,7 +150,7 @@ class Tangents:
     def hear(self, f: RandomField, t: int) -> None:
         """The responses of a field that has just been drawn, by what comes back."""
         run = self.run
-        if f.hearer in self.jumps or not run.plan.echoes[f]:
+        if not run.plan.echoes[f]:
             return
         for g in self._sources(f.hearer):
             total = np.zeros((self._count(g, t), *run.shape))
@@ -181,7 +193,9 @@ class Tangents:
         """
         (kind,) = q.site
         if kind in self.jumps:
-            raise UnsupportedLaw(f"{self.jumps[kind]} jumps: it has no response.", "responses of laws without jumps")
+            raise UnsupportedLaw(f"{self.jumps[kind]} jumps: its response is not known.", SUPPORTED)
+        if kind in self.thrown:
+            return self.parts.mean(q, g, t, s, weight)
         if self._is_still(g):
             return self._by_parts(q, g, t, weight)
         found = self.means.get((q, g, weight), {}).get(t if q.time is not None else 0)

@@ -17,6 +17,7 @@ from sympy import Expr
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.moving.plan import Plan
+from symcavity.evaluate.tolerances import tolerances
 from symcavity.method.moving_pair import MovingPair
 from symcavity.method.pair import Leg
 from symcavity.model.kinds import N
@@ -87,7 +88,7 @@ def check_balanced(sizes: Mapping[Expr, tuple[float, float]]) -> None:
         If there is one.
     """
     for sent, (part, error) in sizes.items():
-        if abs(part) > max(4 * error, 1e-6):
+        if abs(part) > max(4 * error, tolerances().stayed):
             raise UnsupportedLaw(
                 f"At given couplings {sent} has a part that stays, {part:.3g} of its mean square, which differs from "
                 "site to site, so that one mean response does not do for all of them.",
