@@ -35,6 +35,7 @@ from symcavity.evaluate.averages.edges import HELD
 from symcavity.evaluate.averages.faces import Faces
 from symcavity.evaluate.averages.joint_bodies import Body, leaves_of
 from symcavity.evaluate.averages.law_code import LawCode
+from symcavity.evaluate.averages.ray_centres import SCAN, all_round, bracketed, even_centre
 from symcavity.evaluate.averages.rays import REACH, along, crossings, graded, scrambled, sign_changes, spread, turned
 from symcavity.evaluate.averages.selected import selected
 from symcavity.evaluate.watch import tick
@@ -51,7 +52,7 @@ LEVELS: dict[str, dict[int, tuple[int, ...]]] = {
     PANELS: {1: (8, 16, 32), 2: (12, 18, 27, 40, 60, 90), 3: (8, 12, 18, 27)},  # directions along each angle
 }
 GOAL = {RULE: 1e-11, PANELS: 1e-11, RAYS: 1e-9}  # what finer nodes may change, relative to the average of the modulus
-SCAN, BISECTIONS = 41, 34  # points and steps with which switching is looked for along rays
+BISECTIONS = 34  # steps with which switching is looked for along rays
 PLENTY = 384  # rays, from which on ENOUGH will do
 CUT, PLANAR = (8, 12, 18, 19, 28), 2  # rays between two turns, in a plane
 TURNED = (8, 12, 18, 27, 40, 60, 90)  # directions between two places of switching, in a plane
@@ -59,7 +60,6 @@ MOST_TURNED = 3  # from so many dimensions on, directions are sampled
 SMOOTH, JUMPING = 256, 1024  # samples of each independent set, where everything is smooth and where something jumps
 SPREAD, FEW = 512, 16  # directions of each independent set: of affine laws, and where switching is looked for
 ENOUGH = 1e-7  # where the finest rules leave more than this, there is no value
-LOOKS, GRID = 48, 61  # directions, and points along an edge, with which a center of rays is looked for
 ROUNDING = 1e-9  # of directions in which a law leaves its unknowns open
 LIGHT = 1e-20  # nodes of less weight are left out
 STEP = 1e-30  # of a complex step, which cancels nothing
@@ -374,7 +374,7 @@ class Family:
         rank = root.shape[1]
         planar = rank == MOST_TURNED - 1 and way == RAYS
         if planar:
-            rays, shares = _round(level), np.full(level, 1 / level)
+            rays, shares = all_round(level), np.full(level, 1 / level)
         else:
             rays, shares = spread(rank, self._numbers(), FEW)
         switching = [body for body in bodies if body.sides]
@@ -399,7 +399,7 @@ class Family:
             sides = look(z, None)[1]
             return None if sides is None else marks(sides)
 
-        centre = _centre(seen) if planar else self.code.aside(root, params)
+        centre = even_centre(seen) if planar else self.code.aside(root, params)
         reach, count = REACH + float(np.linalg.norm(centre)), rays.shape[1]
         ray, r = np.repeat(np.arange(count), SCAN), np.tile(np.linspace(0, reach, SCAN), count)
 
@@ -436,7 +436,7 @@ class Family:
                 start[:, some] = there
                 return here[rows[some], np.arange(len(some))]
 
-            found = sign_changes(side, *_bracketed(ray, r, sides, hits, rows))
+            found = sign_changes(side, *bracketed(ray, r, sides, hits, rows))
         if found is None:
             return None
         place = np.arange(len(hits)) - np.searchsorted(ray[hits], ray[hits])  # which one of its ray's
@@ -500,54 +500,6 @@ class Family:
         except np.linalg.LinAlgError:
             said = "A law of several states is singular at some fields: kinks that meet share their multipliers."
             raise NotConverged(said, hint="kinks that meet as one: Abs(h) for Max(0, h) + Max(0, -h)") from None
-
-
-def _bracketed(
-    ray: np.ndarray, r: np.ndarray, sides: np.ndarray, hits: np.ndarray, rows: np.ndarray
-) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """The ends of the intervals in which rows change their sign, with the neighbors of these on the same ray."""
-    ends, values, beyond, values_beyond = [], [], [], []
-    for end, way in ((hits, -1), (hits + 1, 1)):
-        next_one = np.clip(end + way, 0, len(r) - 1)
-        there = (ray[next_one] == ray[end]) & (next_one != end)
-        there &= (sides[rows, next_one] > 0) == (sides[rows, end] > 0)
-        ends.append(r[end])
-        values.append(sides[rows, end])
-        beyond.append(np.where(there, r[next_one], np.nan))
-        values_beyond.append(sides[rows, next_one])
-    return tuple((low, high) for low, high in (ends, values, beyond, values_beyond))
-
-
-def _round(count: int) -> np.ndarray:
-    """Directions all around."""
-    angles = (np.arange(count) + 0.3) * 2 * np.pi / count
-    return np.stack([np.cos(angles), np.sin(angles)])
-
-
-def _centre(marks: Callable[[np.ndarray], Any]) -> np.ndarray:
-    """From where in a plane most rays switch equally often: the origin, or the middle of where nothing switches."""
-    rays, grid = _round(LOOKS), np.linspace(-REACH, REACH, GRID)
-
-    def uneven(centre: np.ndarray) -> float:
-        r = np.linspace(0, REACH + np.linalg.norm(centre), SCAN)
-        found = marks((centre[:, None, None] + rays[:, :, None] * r).reshape(2, -1))
-        if found is None:
-            return np.inf
-        found = found.reshape(-1, LOOKS, SCAN)
-        times = (found[..., 1:] != found[..., :-1]).any(axis=0).sum(axis=1)
-        return float(np.sum(times != np.roll(times, 1)))
-
-    best, least = np.zeros(2), uneven(np.zeros(2))
-    every = np.stack(np.meshgrid(grid, grid)).reshape(2, -1)
-    if not 0 < least < np.inf or (found := marks(every)) is None:
-        return best
-    weights = np.exp(-(every**2).sum(axis=0) / 4)
-    _, own = np.unique(found, axis=1, return_inverse=True)
-    for k in range(min(int(own.max()) + 1, FEW)):
-        middle = (every * weights)[:, own.ravel() == k].sum(axis=1) / weights[own.ravel() == k].sum()
-        if (here := uneven(middle)) < least:
-            best, least = middle, here
-    return best
 
 
 @lru_cache(maxsize=32)

@@ -178,7 +178,6 @@ def sign_changes(
     values: tuple[np.ndarray, np.ndarray],
     beyond: tuple[np.ndarray, np.ndarray],
     values_beyond: tuple[np.ndarray, np.ndarray],
-    agreed: float = AGREED,
 ) -> np.ndarray | None:
     """Find where functions change their sign, each in its interval: by secants on one side of it, else by halving.
 
@@ -193,8 +192,6 @@ def sign_changes(
         The ends of the intervals, and the values there: positive on one side only.
     beyond, values_beyond : pair of array
         A place outside of each end, and the value there; not a number where there is none on the same side.
-    agreed : float
-        How long the last step is, of the interval.
     """
     at = [[end.copy(), value.copy()] for end, value in zip(ends, values, strict=True)]
     outer = [[end.copy(), value.copy()] for end, value in zip(beyond, values_beyond, strict=True)]
@@ -210,7 +207,7 @@ def sign_changes(
                 lies = (low <= end[todo] + step) & (end[todo] + step <= high) & (np.abs(step) < near)
                 best, near = np.where(lies, end[todo] + step, best), np.where(lies, np.abs(step), near)
         place[todo] = best
-        going = near > agreed * width[todo]
+        going = near > AGREED * width[todo]
         todo, best = todo[going], best[going]
         if not todo.size:
             break
