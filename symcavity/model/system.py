@@ -458,15 +458,19 @@ def _condition(condition: Any) -> Complementary | Equation:
     )
 
 
-
 def _global_condition(equation: Equation, where: str) -> dict[Kind, Expr]:
     """Read ``sums over sites = 0``: what is summed over each kind.
 
-    Terms in proportion to N or P are shared out among the sites of one of the kinds.
+    Terms in proportion to N or P are shared out among the sites of one of the kinds.  An equation of means, of sums
+    over N or P sites divided by their number, is one of sums.
     """
     total: dict[Kind, Expr] = {}
     shared: Expr = S.Zero  # in units of N
-    for term in equation.difference.expand(multinomial=False).as_ordered_terms():
+    terms = equation.difference.expand(multinomial=False).as_ordered_terms()
+    factors = [in_units_of_n(t.as_independent(Sum, SiteQuantity, as_Add=False)[0]) for t in terms if t.has(Sum)]
+    if factors and all((N * factor).cancel().has(N) is False for factor in factors):
+        terms = [N * term for term in terms]
+    for term in terms:
         factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
         if isinstance(rest, Sum):
             summed, body = site_sum(rest, where)

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from mpmath import mp
 from sympy import Abs, And, Eq, Heaviside, Max, Min, Piecewise, Rational, Sum, exp, floor, log, sign, symbols, tanh
+from sympy.stats import Normal
 
 from symcavity import (
     Complementary,
@@ -432,3 +434,30 @@ def test_mutualists_whose_gain_saturates_help_each_other():
     assert theory.solve(values)["average(response(plant[i]))"] > 0
     found = theory.compare(system.simulate(values, N=200, seeds=10))
     assert all(abs(row.z) < 4.5 for row in found.rows)
+
+
+def test_a_mean_that_all_sites_hear_is_divided_or_not():
+    r, m, b = Feature("r"), Global("m"), Quenched("b", i, law={0: half, 1: half})
+    J = Coupling("J", between=(i, i), variance=g**2 / N)
+    law = Eq(r[i], tanh(b[i] + Sum(J[i, j] * r[j], (j, 1, N)) - m))
+    squares = Sum(r[i] ** 2, (i, 1, N))
+    values = {g: half}
+    agree(System([law, Eq(m, squares / N)]), System([law, Eq(N * m, squares)]), values, m, average(r[i]))
+    with pytest.raises(DeclarationError, match="not in proportion"):
+        System([law, Eq(m, squares)])
+    with pytest.raises(DeclarationError, match="not in proportion"):
+        System([law, Eq(m, squares / N + Sum(r[i], (i, 1, N)))])
+
+
+def test_two_gaussians_in_one_combination_are_one_to_all_digits():
+    """Targets that are sums of two Gaussians: their joint law is not integrated in two dimensions."""
+    a, b, c = (Quenched(name, i, law=Normal(name, 0, width)) for name, width in (("a", 1), ("b", 1), ("c", 5)))
+    problems = [
+        ConvexProblem(Sum(h**2, (mu, 1, P)) / 2 + Sum((w[i] - target) ** 2 / 2 + Abs(w[i]) / 5, (i, 1, N)))
+        for target in (3 * a[i] + 4 * b[i], c[i])
+    ]
+    one, other = (p.cavity().solve({alpha: half}, dps=40) for p in problems)
+    for observable in (average(w[i] ** 2), average(Abs(w[i])), average(Eq(w[i], 0))):
+        assert abs(one[observable] - other[observable]) < 1e-38
+    with mp.workdps(40):
+        assert abs(one[average(a[i] * w[i])] - one[average((3 * a[i] + 4 * b[i]) * w[i])] * 3 / 25) < 1e-38

@@ -269,8 +269,7 @@ class Solution(Scattering):
             with np.errstate(all="ignore"):
                 value = self._task.compiled(exprs[0], "numpy")(self.own_environment("numpy"))
             return mp.mpf(float(self._mended(exprs).get(0, value)))
-        if once:
-            (expr,) = self._task.absorbed(given.laws, (expr,))
+        (expr,) = self._task.absorbed(given.laws, (expr,))
         call = self._task.compiled(expr, "mpmath")
         previous = None
         guards = [self._guard, *(g for g in self._given.guards if g > self._guard)]
