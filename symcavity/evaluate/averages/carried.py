@@ -16,6 +16,7 @@ from symcavity.algebra.joint import LawSymbol
 from symcavity.algebra.legendre import legendre
 from symcavity.evaluate.averages.law_code import LawCode
 from symcavity.evaluate.averages.rays import REACH, along, sign_changes
+from symcavity.evaluate.watch import tick
 
 SCAN, LOOKS = 41, 48  # points along a ray, and rays, with which it is seen where a law switches
 BEYOND, PANELS = 1.5, 9  # how much further than normal variables reach nodes go, for others, and panels of a ray
@@ -123,6 +124,7 @@ class Plane:
 
     def _scanned(self, angles: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """The unknowns along some rays, and what switches: shapes (unknowns, rays, points), (rows, rays, points)."""
+        tick("nodes in the plane of two fields")
         count, start = len(angles), None
         fields = self._at(np.repeat(angles, SCAN), np.tile(self.radii, count))
         if self._first is not None:  # rays nearby

@@ -232,7 +232,7 @@ class Family:
             trials = trials[max(0, trials.index(self.enough) - 2) :]
         plane = None if jumps else self.plane
         if way == RAYS and faces is None and self.count == rank == PLANAR and self.code.hearing:
-            known_to_do = [] if plane is None else [plane.settled]
+            known_to_do = [] if plane is None or plane.settled is None else [plane.settled]
             trials = [(CARRIED, level) for level in (*known_to_do, *CUT)] + trials
         before, gap, level, begun = None, np.inf, levels[0], way
         for way, level in trials:
