@@ -9,7 +9,8 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.averages.joint_laws import Family
 
 a, b, curve, q = symbols("a b curve q", positive=True)
-p1, p2, s, w1, w2, t1, t2, e1, e2, i1, i2 = (LawSymbol(n, n) for n in "p1 p2 s w1 w2 t1 t2 e1 e2 i1 i2".split())
+NAMES = ["p1", "p2", "s", "w1", "w2", "t1", "t2", "e1", "e2", "i1", "i2"]
+p1, p2, s, w1, w2, t1, t2, e1, e2, i1, i2 = (LawSymbol(name, name) for name in NAMES)
 
 
 def bounds(p, w, t, heard):
