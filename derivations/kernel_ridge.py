@@ -33,6 +33,10 @@ rho, a = Quenched("rho", i), Quenched("a", i)
 gamma, kappa = Symbol("gamma", positive=True), Symbol("kappa", positive=True)
 E_train, E_test, A = Symbol("E_train"), Symbol("E_test"), Symbol("A")  # errors of training and test
 
+PAPER = (
+    "D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning "
+    "problems, SciPost Phys. Lect. Notes, arXiv:2412.01110 (2024)"
+)
 problem = BipartiteSystem(
     equations=[
         Eq(eps[mu], Sum(phi[mu, i] * Delta[i], (i, 1, N))),
@@ -45,10 +49,7 @@ problem = BipartiteSystem(
         A: Sum(P * rho[i] ** 2 / (kappa + P * rho[i]) ** 2, (i, 1, N)),
     },
     name="Kernel ridge regression",
-    cite=(
-        "D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning "
-        "problems, SciPost Phys. Lect. Notes, arXiv:2412.01110 (2024)"
-    ),
+    cite=PAPER,
     source={
         "disorder": "126, 127",
         "sources": "128, 129",
@@ -84,6 +85,7 @@ norm = Sum(K[mu, nu] * lam[mu] * lam[nu], (mu, 1, P), (nu, 1, P))
 from_coefficients = ConvexProblem(
     minimize=Sum((f - y) ** 2, (mu, 1, P)) / 2 + gamma * norm / 2,
     name="Kernel ridge regression, from the coefficients of its kernel",
+    cite=PAPER,
     source={
         "problem": "113, 119",
         "kernel": "112, 115-117, 120",

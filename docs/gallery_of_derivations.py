@@ -27,7 +27,8 @@ MARGINAL = {
     "zero_sum",
 }
 
-# whose averages over several fields, or over a law without a closed form, take seconds for each load
+# whose averages over several fields, or over a law without a closed form, take seconds for each load: they are held
+# against instances at one load
 DEAR = {
     *("correlated_manifolds", "expected_shortfall", "flipped_labels", "group_lasso", "logistic_intercept"),
     *("logistic_teacher", "soft_manifold", "softmax", "sparse_means", "supplied_resources", "binary_perceptron"),
@@ -92,17 +93,17 @@ def script(name):
     if moves:
         parts.append(_moved(hasattr(module, "step")))
     elif values is not None and shown and getattr(module, "instances", True):
-        loads = "range(3, 8, 2)" if name in DEAR else "range(3, 8)"
-        parts.append(_at_temperature(values, warm, loads) if warm else _confronted(values, _features(values), loads))
+        along = alpha in values and name not in DEAR
+        parts.append(_at_temperature(along, warm) if warm else _confronted(along, _features(values)))
     if held := published(name):
         said = "".join(f"# * {_literal(' '.join(words.split()))}\n" for words in held)
         parts.append(f"# %%\n# **Known numbers**, to which the tests hold this theory\n#\n{said}")
     if moves or warm:  # no messages of one state are passed there
         return "\n".join(parts)
     if name in MARGINAL:
-        parts.append(_unsettled(_features(values, 200)))
+        parts.append(_unsettled(_features(values, 150)))
     elif values is not None and shown:
-        parts.append(_passed(_features(values, 200), DAMPED.get(name), 12 if name in DEAR else 20))
+        parts.append(_passed(_features(values, 150), DAMPED.get(name), 12 if name in DEAR else 20))
         if alpha not in values:  # a curve says more on the wall than a table of deviations
             parts.append("# sphinx_gallery_thumbnail_number = -1\n")
     return "\n".join(parts)
@@ -146,7 +147,7 @@ def _passed(size, why=None, steps=20):
 from symcavity import N
 
 given = {{key: value for key, value in values.items() if key != N}}
-run = problem.message_passing(given, N={size}, seeds=3, steps={2 * steps}, damping=0.5)
+run = problem.message_passing(given, N={size}, seeds=2, steps={2 * steps}, damping=0.5)
 settling = run.figure(shown[0], theory)
 run
 '''
@@ -158,7 +159,7 @@ run
 from symcavity import N
 
 given = {{key: value for key, value in values.items() if key != N}}
-run = problem.message_passing(given, N={size}, seeds=3, steps={steps})
+run = problem.message_passing(given, N={size}, seeds=2, steps={steps})
 settling = run.figure(shown[0], theory)
 run
 '''
@@ -175,8 +176,8 @@ from symcavity import N, NotConverged
 given = {{key: value for key, value in values.items() if key != N}}
 print(f"stability {{float(theory.solve(values).stability):.6f}}")
 try:
-    run = problem.message_passing(given, N={size}, seeds=4, steps=40)
-    print(f"after 40 steps they still move by {{max(moves[-1] for moves in run.changes):.1e}}")
+    run = problem.message_passing(given, N={size}, seeds=2, steps=30)
+    print(f"after 30 steps they still move by {{max(moves[-1] for moves in run.changes):.1e}}")
 except NotConverged as error:
     print(error)
 '''
@@ -190,8 +191,8 @@ def _moved(flowing):
 
 from symcavity.finite.canvas import panel
 
-run = theory.evolve(values, paths=6000, seed=1, {span})
-simulation = problem.simulate(values, N=200, seeds=8, {span})
+run = theory.evolve(values, paths=4000, seed=1, {span})
+simulation = problem.simulate(values, N=200, seeds=4, {span})
 picture = run.plot(*shown, sim=simulation, ax=panel((5.0, 3.4)))
 run.compare(simulation, shown)
 '''
@@ -203,9 +204,9 @@ def _features(values, enough=100):
     return values[N] if N in values else arrays[0] if arrays else enough
 
 
-def _confronted(values, size, some):
+def _confronted(along, size):
     """Return the part in which theory and instances are held against each other: along the load where it is given."""
-    if alpha in values:
+    if along:
         return f'''# %%
 # **Theory against instances** of the same declaration, along the load
 
@@ -214,10 +215,10 @@ from sympy import Rational
 from symcavity import alpha
 
 others = {{key: value for key, value in values.items() if key != alpha}}
-loads = [values[alpha] * Rational(k, 5) for k in {some}]
+loads = [values[alpha] * Rational(k, 5) for k in range(3, 8)]
 curve = theory.sweep({{alpha: loads}}, values=others, observables=shown)
 points = problem.sweep(
-    {{alpha: [loads[0], values[alpha], loads[-1]]}}, N={size}, seeds=5, values=others, observables=shown
+    {{alpha: [values[alpha], loads[-1]]}}, N={size}, seeds=5, values=others, observables=shown
 )
 picture = (curve + points).plot(alpha, shown[0])
 '''
@@ -227,14 +228,14 @@ picture = (curve + points).plot(alpha, shown[0])
 from symcavity import N
 
 given = {{key: value for key, value in values.items() if key != N}}
-simulation = problem.simulate(given, N={size}, seeds=10)
+simulation = problem.simulate(given, N={size}, seeds=5)
 comparison = theory.compare(simulation, shown)
 picture = comparison.plot()
 comparison
 '''
 
 
-def _at_temperature(values, weights, some):
+def _at_temperature(along, weights):
     """Return the part about a Gibbs measure: its theory along the load, and small instances.
 
     Where all states are discrete, all configurations of a small instance are summed, else they are sampled.
@@ -242,17 +243,17 @@ def _at_temperature(values, weights, some):
     states = [q for weight in weights.values() if not weight.is_field for q in site_quantities(weight.state)]
     few = len(discrete(states)) == len(states)
     size = "N=16, seeds=8" if few else "N=30, seeds=3, sweeps=100"
-    curve = f"""
+    curve = """
 from sympy import Rational
 
 from symcavity import alpha
 
-others = {{key: value for key, value in values.items() if key != alpha}}
-loads = [values[alpha] * Rational(k, 5) for k in {some}]
-picture = theory.sweep({{alpha: loads}}, values=others, observables=shown).plot(alpha, shown[0])
+others = {key: value for key, value in values.items() if key != alpha}
+loads = [values[alpha] * Rational(k, 5) for k in range(3, 8)]
+picture = theory.sweep({alpha: loads}, values=others, observables=shown).plot(alpha, shown[0])
 """
-    along = f"# %%\n# **Along the load**, in theory\n{curve}\n" if alpha in values else ""
-    return f'''{along}# %%
+    first = f"# %%\n# **Along the load**, in theory\n{curve}\n" if along else ""
+    return f'''{first}# %%
 # **Theory against instances** of the same declaration: small ones, whose measures are summed or sampled
 
 simulation = problem.simulate(values, {size})

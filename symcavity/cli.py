@@ -277,6 +277,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_shown(simulate, "compare only this observable")
     _add_fresh(simulate)
+    simulate.add_argument("--csv", metavar="F", help="write the table")
     simulate.add_argument("--plot", metavar="F", help="draw the z-scores")
     messages = _add(
         commands,

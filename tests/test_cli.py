@@ -213,6 +213,17 @@ def test_simulate_compares_theory_with_instances(run):
     assert "4 instances" in got.out
 
 
+def test_simulate_writes_its_table(run, tmp_path):
+    file = tmp_path / "table.csv"
+    words = ["--N", "30", "--seeds", "3", "--show", "average(w[i]**2)", "--csv", str(file)]
+    got = run("simulate", "gardner", "alpha=1", *words)
+    assert got.status == 0, got.err
+    head, row = file.read_text(encoding="utf-8").splitlines()
+    assert head == "observable,theory,simulation,stderr,z,note"
+    assert row.startswith("average(w[i]**2),4.514337")
+    assert run("simulate", "gardner", "alpha=1", "--N", "30", "--csv", str(tmp_path / "no" / "t.csv")).status == 2
+
+
 def test_simulate_takes_the_load_from_the_theory_where_an_average_is_given(run):
     got = run("simulate", "gardner", "kappa=1", "--N", "60", "--seeds", "3", "--show", "average(w[i]**2)")
     assert got.status == 0, got.err

@@ -6,10 +6,10 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-from sympy import Symbol
+from sympy import Symbol, latex
 
 from symcavity import alpha, average, i, spectrum
-from symcavity.derivations import soft_margin
+from symcavity.derivations import gardner, soft_margin
 from symcavity.loading import paper_table
 from symcavity.study.boundary import Boundary
 
@@ -126,3 +126,19 @@ def test_equations_and_sites_are_formulas_and_equations_are_a_list(theory):
         assert part.count("<math") >= 4
     assert shown.count("=</mo>") >= len(theory.equations)
     assert type(pickle.loads(pickle.dumps(theory.equations))) is list  # noqa: S301 - our own
+
+
+def test_order_parameters_and_symmetries_are_formulas(theory):
+    shown = theory.order_parameters
+    assert len(tree(shown).findall(".//math")) == 2 * len(shown)
+    assert type(pickle.loads(pickle.dumps(shown))) is dict  # noqa: S301 - our own
+    found = gardner.problem.symmetry()
+    assert "<math" in found._repr_html_()
+    assert "leaves the declared law as it is" in words(found)
+    assert "No rescaling symmetry" in words(soft_margin.problem.symmetry())
+
+
+def test_sympy_writes_a_theory_as_its_equations(theory):
+    written = latex(theory)
+    assert written.count("&=") == len(theory.equations)
+    assert "mathtt" not in written

@@ -46,7 +46,9 @@ def run(capsys, tmp_path, monkeypatch):
         ("{g_S: Ball(5, 1)}", "g_S=Ball(5, 1)"),
         ("N=400, or a list N=[100, 200, 400]", "--N 400, or a list --N 100,200,400"),
         ("dps <= 15; more digits, dps=30", "dps <= 15; more digits, --dps 30"),
-        ("a dictionary {value: weight}", "a dictionary {value: weight}"),
+        ("a number, a dictionary {value: weight}, an array", "a number, a law value:weight,value:weight, an array"),
+        ("gaussian, uniform, or a callable(rng, shape)", "gaussian, uniform"),
+        ("guess=, the values of a solution nearby; other values", "other values"),
         ("N = 400 or more", "N = 400 or more"),
     ],
 )

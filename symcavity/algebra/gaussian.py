@@ -8,16 +8,12 @@ from typing import Any
 from sympy import (
     Abs,
     Add,
-    And,
     Derivative,
     DiracDelta,
     Dummy,
     Expr,
     Float,
-    Heaviside,
     Mul,
-    Not,
-    Or,
     Piecewise,
     S,
     Symbol,
@@ -25,19 +21,18 @@ from sympy import (
     expand_mul,
     sqrt,
 )
-from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
+from sympy.core.relational import Ge, Gt, Lt
 
 from symcavity.algebra.door import as_sympy
+from symcavity.algebra.heaviside import as_heaviside
+from symcavity.algebra.hinge_average import hinge_average
 from symcavity.algebra.node import replaced_by
-from symcavity.algebra.phi import averaged_phi, gaussian_density, gaussian_moment, phi, tail_moment
+from symcavity.algebra.phi import averaged_phi, gaussian_density, phi, tail_moment
 from symcavity.algebra.piecewise import (
     Builder,
     NotPiecewisePolynomial,
-    Pieces,
     Undetermined,
-    add,
     compose,
-    times,
 )
 from symcavity.algebra.quadrature import break_points, mp_average
 from symcavity.algebra.signs import OpenSlope, RealNames, Signs, sign_of, tidy
@@ -223,61 +218,6 @@ def _affine(expr: Expr, z: Symbol) -> tuple[Expr, Expr] | None:
     return (offset, slope) if (expr - offset - slope * z).expand() == 0 else None
 
 
-def hinge_average(pieces: Pieces, signs: Signs) -> Expr:
-    """Return the average of a piecewise polynomial: one hinge for each break, from the best anchor.
-
-    The anchor is one of the regions or, with hinges to both sides of one break, a region of width zero
-    in which the function is zero. The best has the fewest ``phi``, then the fewest other terms.
-    """
-    minus = (S.NegativeOne,)
-    values, breaks = pieces.values, pieces.breaks
-    jumps = [
-        _hinges(add(values[k + 1], times(minus, values[k], signs), signs), t, signs)
-        for k, t in enumerate(breaks)
-    ]
-    options: list[tuple[int, list[Expr], list[tuple[Expr, Expr]]]] = []
-    for r, polynomial in enumerate(values):
-        even = [signs.restore(c) * gaussian_moment(2 * j) for j, c in enumerate(polynomial[::2]) if c != 0]
-        sides = [term for k in range(len(breaks)) for term in jumps[k][0 if k < r else 1]]
-        options.append((r, even, sides))
-    if all(values):
-        for r, t in enumerate(breaks):
-            sides = [term for k in range(len(breaks)) if k != r for term in jumps[k][0 if k < r else 1]]
-            sides += _hinges(times(minus, values[r], signs), t, signs)[0]
-            sides += _hinges(values[r + 1], t, signs)[1]
-            options.append((r, [], sides))
-
-    def score(option: tuple[int, list[Expr], list[tuple[Expr, Expr]]]) -> tuple[int, int, int, int]:
-        r, even, sides = option
-        names = {name for name, _ in sides}
-        leading = sum(1 for name in names if name.args and name.args[-1].could_extract_minus_sign())
-        return len(names), len(even), leading, r
-
-    _, even, sides = min(options, key=score)
-    collected: dict[Expr, list[Expr]] = {}
-    for name, c in sides:
-        collected.setdefault(name, []).append(c)
-    return Add(*even, *[tidy(Add(*cs)) * name for name, cs in collected.items()])
-
-
-def _hinges(jump: Sequence[Expr], t: Expr, signs: Signs) -> tuple[list[tuple[Expr, Expr]], ...]:
-    """Return a jump at t as averages of hinges to the left and to the right: pairs of phi and coefficient."""
-    if not jump:
-        return [], []
-    up, down = signs.restore(tidy(signs.tidy(-t))), signs.restore(t)
-    terms = [(j, signs.restore(c)) for j, c in enumerate(_shifted(jump, t, signs)) if c != 0]
-    return [(phi(j, down), c if j % 2 else -c) for j, c in terms], [(phi(j, up), c) for j, c in terms]
-
-
-def _shifted(p: Sequence[Expr], t: Expr, signs: Signs) -> list[Expr]:
-    """Return the coefficients of a polynomial in powers of (z - t)."""
-    out = list(p)
-    for i in range(len(out) - 1):
-        for j in range(len(out) - 2, i - 1, -1):
-            out[j] = tidy(signs.tidy(out[j] + t * out[j + 1]))
-    return out
-
-
 def average_branches(
     breaks: Sequence[Expr],
     branches: Sequence[Mapping[Symbol, Expr]],
@@ -417,7 +357,7 @@ class GaussianAverage(Expr):
             return S.Zero
         real = RealNames(self.expr, self.z, s)
         z, t = real.forward(self.z), real.forward(s)
-        body = _as_heaviside(real.forward(self.expr), z)
+        body = as_heaviside(real.forward(self.expr), z)
         derivative = body.diff(t)
         if derivative.has(Derivative) and not self.expr.has(Derivative):
             return Derivative(self, s, evaluate=False)
@@ -460,36 +400,3 @@ class GaussianAverage(Expr):
         body, z = (printer._print(a) for a in self.args)  # noqa: SLF001 - SymPy's printing protocol
         power = f"^{{{exp}}}" if exp is not None else ""
         return rf"\left\langle {body} \right\rangle_{{{z}}}{power}"
-
-
-def _as_heaviside(expr: Expr, z: Symbol) -> Expr:
-    """Write every Piecewise that switches in z by Heaviside functions, so that its jumps differentiate."""
-
-    def indicator(test: Any) -> Expr:
-        if isinstance(test, Relational):
-            gap = test.lhs - test.rhs
-            if isinstance(test, Gt | Ge):
-                return Heaviside(gap)
-            if isinstance(test, Lt | Le):
-                return Heaviside(-gap)
-            return S.One if isinstance(test, Ne) else S.Zero if isinstance(test, Eq) else S.NaN
-        if isinstance(test, And):
-            return Mul(*[indicator(a) for a in test.args])
-        if isinstance(test, Or):
-            return 1 - Mul(*[1 - indicator(a) for a in test.args])
-        if isinstance(test, Not):
-            return 1 - indicator(test.args[0])
-        return S.One if test == True else S.Zero  # noqa: E712 - SymPy's own true
-
-    def rewrite(*args: Any) -> Expr:
-        node = Piecewise(*args)
-        if not isinstance(node, Piecewise) or not any(c.has(z) for _, c in node.args):
-            return node
-        total, left = S.Zero, S.One
-        for value, test in node.args:
-            here = indicator(test)
-            total += left * here * value
-            left *= 1 - here
-        return total
-
-    return expr.replace(Piecewise, rewrite)

@@ -142,12 +142,7 @@ def average_pairs(
 
     def one(term: Expr) -> Expr:
         nonlocal matched
-        outside, total = S.One, None
-        for factor in Mul.make_args(term):
-            if isinstance(factor, Sum):
-                total = factor
-            else:
-                outside *= factor
+        outside, total = _apart(term)
         body = total.function if total is not None else outside
         prefactor = outside if total is not None else S.One
         random, rest = [], S.One
@@ -178,6 +173,17 @@ def average_pairs(
     return out
 
 
+def _apart(term: Expr) -> tuple[Expr, Sum | None]:
+    """What stands before the sum of a flat term, and the sum, if there is one."""
+    outside, total = S.One, None
+    for factor in Mul.make_args(term):
+        if isinstance(factor, Sum):
+            total = factor
+        else:
+            outside *= factor
+    return outside, total
+
+
 def contract(expr: Expr) -> Expr:
     """Contract Kronecker deltas: each removes one of the sums over its two indices.
 
@@ -190,12 +196,7 @@ def contract(expr: Expr) -> Expr:
         raise NothingMatched(f"No Kronecker delta in {expr}.")
 
     def one(term: Expr) -> Expr:
-        outside, total = S.One, None
-        for factor in Mul.make_args(term):
-            if isinstance(factor, Sum):
-                total = factor
-            else:
-                outside *= factor
+        outside, total = _apart(term)
         if total is None:
             return term
         body, limits = total.function, [tuple(lim) for lim in total.limits]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 from collections import Counter
 from contextlib import suppress
@@ -210,10 +212,17 @@ def simulate(args: argparse.Namespace) -> int:
     from symcavity.model.typed import read_observable
 
     check_figure(args.plot)
+    check_writable(args.csv)
     system, theory, values, options = _instances(args)
     shown = [read_observable(text, system, theory.order_parameters) for text in args.show]
     simulation = run(system, values, fresh=args.fresh, **options)
     comparison = compare(theory, simulation, shown or None)
+    if args.csv:
+        lines = io.StringIO()
+        writer = csv.DictWriter(lines, ["observable", "theory", "simulation", "stderr", "z", "note"])
+        writer.writeheader()
+        writer.writerows(table_of(comparison))
+        write(args.csv, lines.getvalue())
     if args.json:
         print_json({"sizes": comparison.sizes, "infeasible": comparison.infeasible, "failed": comparison.failed}
                    | {"rows": table_of(comparison), "notes": comparison.notes})

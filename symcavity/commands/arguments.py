@@ -229,8 +229,20 @@ def whole_numbers(text: str, name: str) -> list[int]:
 _OPTIONS = "dps|timeout|seeds|couplings|N|steps|damping"
 
 
+_TYPED = (
+    (", or a callable(rng, shape)", ""),
+    ("guess=, the values of a solution nearby; ", ""),
+    ("; guess=, the values of a solution nearby", ""),
+    ("a dictionary {value: weight}", "a law value:weight,value:weight"),
+    ("a law {value: weight}", "a law value:weight,value:weight"),
+)
+"""What is offered in Python only, and what stands for it on a command line."""
+
+
 def in_shell(text: str) -> str:
     """Write what a message says in Python as it is typed on a command line: ``{kappa: 1/2}`` as ``kappa=1/2``."""
+    for words, typed in _TYPED:
+        text = text.replace(words, typed)
     text = re.sub(rf"\b({_OPTIONS})=\[([\d, ]+)\]", lambda m: f"--{m[1]} {m[2].replace(' ', '')}", text)
     text = re.sub(rf"\b({_OPTIONS})=(?=[\d ;,.]|$)", r"--\1 ", text)
     law = str.maketrans("", "", " '")

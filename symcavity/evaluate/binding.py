@@ -18,11 +18,13 @@ from symcavity.algebra.precision import mp
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
 from symcavity.evaluate.closed_map import Root
 from symcavity.evaluate.given.arguments import NO_SOLUTION
+from symcavity.evaluate.given.complex_values import has_complex
 from symcavity.evaluate.given.values import GibbsMeasure, Task, read_values
 from symcavity.evaluate.solutions.sampled import SampledSolution
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving import saddle_attempt
 from symcavity.evaluate.solving.admissible import inadmissible
+from symcavity.evaluate.solving.analytic import solve_analytic
 from symcavity.evaluate.solving.attempts import Effort, resting, solve, unsolved
 from symcavity.evaluate.solving.eliminated import Eliminated
 from symcavity.evaluate.solving.finish import limit_where_tight
@@ -203,7 +205,12 @@ def solve_theory(
     with watched(timeout):
         bound, rest = bind(theory, {} if values is None else values)
         check_digits(bound, dps)
-        if is_sampled(bound):
+        if has_complex(rest):
+            if certify or near:
+                said = "guess=" if near else "certify=True"
+                raise ValuesError(f"{said} was given with complex values.", "guess= and certify= with real values")
+            found: Any = solve_analytic(task_of(bound), rest, dps, bound.observable)
+        elif is_sampled(bound):
             if certify:
                 raise UnsupportedLaw("Averages that are sampled are not enclosed.", "laws whose fields are numbers")
             found = sampled_solution(bound, rest, dps, near)

@@ -40,6 +40,8 @@ def exact_value(value: Any, name: str, dps: int) -> Any:
         return read_number(value, name, TEXTS)
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value.item()
+    if isinstance(value, complex | np.complexfloating) and value.imag == 0:
+        value = value.real
     if isinstance(value, Fraction):
         return within_reach(Rational(value.numerator, value.denominator), name)
     if isinstance(value, int | np.integer):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -12,7 +12,7 @@ from sympy import Expr, S, Symbol
 from symcavity.algebra.precision import alone
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.averages.gaussian_laws import absorb, gaussian_laws
-from symcavity.evaluate.averages.integrals import Pass
+from symcavity.evaluate.averages.integrals import Grids, Pass
 from symcavity.evaluate.binding import bind, solve_bound, task_of
 from symcavity.evaluate.given.sizes import completed
 from symcavity.evaluate.given.values import Given, Task, read_values
@@ -244,6 +244,14 @@ class _Steps:
                 for kind, symbols in self.places.items()
             }
         self.passes = cached[mark]
+        self.grids: dict[Pass, Grids] = {}  # of the step before, to be refined
+
+    def _of(self, averages: Pass, env: Env, *, moved: bool = True) -> Sequence[Any]:
+        """Averages at values, on grids that are refined where these have moved."""
+        grids = self.grids.setdefault(averages, averages.grids())
+        if moved:
+            averages.refine(env, grids)
+        return averages.at(env, grids)[0]
 
     def step(self, still: Mapping[Kind, float]) -> None:
         """Let each kind take its step."""
@@ -257,7 +265,7 @@ class _Steps:
             if places:
                 self.env |= zip(places, self._met(conditions, places), strict=True)
             self.seen[kind] = dict(self.env)
-            for s, value in zip(symbols, averages(self.env), strict=True):
+            for s, value in zip(symbols, self._of(averages, self.env), strict=True):
                 self._check(s, float(value))
                 self.env[s] = float(value) if value or not s.is_nonnegative else self.nothing
         self.seen[None] = dict(self.env)
@@ -279,12 +287,14 @@ class _Steps:
             )
 
     def _met(self, conditions: Pass, places: list[Symbol]) -> np.ndarray:
-        def value(x: np.ndarray) -> np.ndarray:
-            return np.array(conditions({**self.env, **dict(zip(places, x.tolist(), strict=True))}), dtype=float)
+        def value(x: np.ndarray, *, moved: bool = True) -> np.ndarray:
+            env = {**self.env, **dict(zip(places, x.tolist(), strict=True))}
+            return np.array(self._of(conditions, env, moved=moved), dtype=float)
 
         def slopes(x: np.ndarray) -> np.ndarray:
             h = _DIFFERENCE * (1 + np.abs(x))
-            rows = [(value(x + row) - value(x - row)) / (2 * d) for row, d in zip(np.diag(h), h, strict=True)]
+            ends = ((value(x + row, moved=False), value(x - row, moved=False)) for row in np.diag(h))
+            rows = [(up - down) / (2 * d) for (up, down), d in zip(ends, h, strict=True)]
             return np.array(rows).T
 
         return meet(lambda x: (value(x), lambda: slopes(x)), np.array([self.env[g] for g in places]))

@@ -29,6 +29,14 @@ class Symmetry(SymmetryData):
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        from symcavity.writing.facts import obstacle
+        from symcavity.writing.html import inline
+        from symcavity.writing.words import say
+
+        names = self.scaled + self.feature_scaled
+        return f"<p>{inline(say('symmetry.told', found=self.found, reason=obstacle(vars(self)), names=names))}</p>"
+
 
 class ProofStep(ProofStepData):
     """One line of a proof; :class:`symcavity.algebra.prove.ProofStep` says what it holds."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from symcavity.evaluate.state_evolution import StateEvolution
     from symcavity.finite.compare import Comparison
     from symcavity.finite.swept import Sweep
+    from symcavity.method.pair_resolvent import Resolvent
 
 
 class Theory(StudiedTheory):
@@ -78,6 +79,10 @@ class Theory(StudiedTheory):
         values : mapping
             Parameters, ``alpha`` (or ``P`` and ``N``), ``K/N`` for further kinds of sites, quenched parameters, and
             the set of each support function.  For each fixed condition one of them is left out, and solved for.
+            Parameters of a system whose laws are all linear may be complex, as the argument of a resolvent is: a
+            Python complex, or ``Rational(3, 10) + I/100``, which has any number of digits.  What was derived for real
+            parameters is continued from there; ``-solution[average(response(w[i]))].imag/pi`` close to the real line
+            is a density of eigenvalues.
         dps : int
             Significant digits.
         guess : mapping, optional
@@ -375,6 +380,13 @@ class Fluctuations(FluctuationsData):
 
 class Pair(PairData):
     """Two sites at given couplings; :class:`symcavity.method.pair.Pair` says what it holds."""
+
+    @cached_property
+    def resolvent(self) -> Resolvent:
+        """The resolvent of their covariances: ``.equations``, closed at a complex ``.argument``, and ``.value``."""
+        from symcavity.method.pair_resolvent import Resolvent
+
+        return Resolvent(self)
 
     @cached_property
     def derivation(self) -> Derivation:

@@ -12,6 +12,7 @@ from sympy import Expr
 
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.finite.draw import stream
+from symcavity.finite.sphere import form_of, is_on_sphere, lowest_on_sphere
 from symcavity.finite.warm import WarmInstance, discrete
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.thermal.states import split
@@ -82,22 +83,24 @@ def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Ensembl
     w : WarmInstance
     method : str
         ``'enumeration'`` of discrete states, ``'integration'`` over Gaussian ones at each choice of those,
-        or ``'sampling'``, by Metropolis sweeps; the first that serves by default.
+        or ``'sampling'``, by Metropolis sweeps; the first that serves by default.  At zero temperature the lowest one
+        is found: by ``'enumeration'``, by ``'eigenvectors'`` on a sphere, or by ``'annealing'``, which bounds it.
     sweeps : int
         How many sweeps each chain makes.
     """
     states = w.states
     few = discrete(states)
-    if w.is_cold and len(few) < len(states):
+    on_sphere = w.is_cold and is_on_sphere(w)
+    if w.is_cold and len(few) < len(states) and not on_sphere:
         raise UnsupportedLaw(
-            "The lowest minimum of an instance is looked for among discrete states.",
-            "Feature(..., values=...)",
+            "The lowest minimum of an instance is looked for among discrete states, and on spheres.",
+            "Feature(..., values=...); an energy that is a square, with Eq(Sum(w[i]**2, (i, 1, N)), N)",
             "problem.gibbs(beta).simulate(...) at large beta",
         )
     count = prod(len(q.family.values) ** w.size(next(iter(q.site))) for q in few)
     able = {
         "enumeration": len(few) == len(states) and count <= MOST["enumeration"],
-        **({"annealing": True} if w.is_cold else {
+        **({"eigenvectors": True} if on_sphere else {"annealing": True} if w.is_cold else {
             "integration": len(states) == len(few) + 1 and count <= MOST["integration"] and _is_square(w, few),
             "sampling": True,
         }),
@@ -109,6 +112,9 @@ def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Ensembl
             ", ".join(repr(name) for name, serves in able.items() if serves),
         )
     chosen = method or next(name for name, serves in able.items() if serves)
+    if chosen == "eigenvectors":
+        x = {w.states[0]: lowest_on_sphere(form_of(w))[None]}
+        return _one_configuration(chosen, x, w.energy(x))
     if w.is_cold:
         return lowest_of(w, count) if chosen == "enumeration" else annealed(w, sweeps)
     if chosen == "sampling":

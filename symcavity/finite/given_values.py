@@ -95,6 +95,12 @@ def _words(system: System) -> tuple[frozenset[Symbol], frozenset[Quenched], froz
     return frozenset(_law_symbols(system)), frozenset(system.quenched), frozenset(system.parameters)
 
 
+@lru_cache(maxsize=32)
+def _ranges(system: System) -> tuple[Any, ...]:
+    """What values have to meet, which is read off all expressions of a system: once, not for each instance."""
+    return system.ranges
+
+
 def _law_symbols(system: System) -> set[Symbol]:
     exprs: list[Expr] = [body for parts in system.global_conditions for body in parts.values()]
     exprs += [e.rhs for e in (*system.initial, *system.shared)]
@@ -150,7 +156,7 @@ def read_values(system: System, values: Mapping[Any, Any]) -> Values:
             f"No value is given for {', '.join(str(m) for m in (*missing, *lawless))}.",
             "a number for each parameter; a law {value: weight} or an array for a quenched family",
         )
-    check_ranges(system.ranges, plain)
+    check_ranges(_ranges(system), plain)
     for q in wanted:
         quenched.setdefault(q, q.law)
     laws = {q: law if q.given is not None else _substituted(law, plain) for q, law in quenched.items()}

@@ -92,7 +92,8 @@ def _slopes(instance: Instance, state: State, kind: Kind) -> Slopes:
     system, law, n = instance.system, instance.system.laws[kind], instance.size[kind]
     if system.affine and kind in instance.memory:
         return instance.memory[kind]
-    args = instance.arguments(kind, state, instance.fields(kind, state))
+    fields = np.zeros((n, law.m)) if system.affine else instance.fields(kind, state)  # what they are does not matter
+    args = instance.arguments(kind, state, fields)
     rows, _, body_slopes, body_shared = system.conditions[kind]
     condition = np.zeros((n, system.count, law.k))
     shared = np.zeros((system.count, len(system.globals)))

@@ -68,7 +68,7 @@ class Warm:
 
     def _at_sites(self, body: Expr, kind: Kind, measure: Ensemble) -> np.ndarray:
         """An expression of one site at all sites of its kind, thermally averaged."""
-        weight = self.w.system.weights[kind]
+        weight, asked = self.w.system.weights[kind], body
         if not weight.is_field:
             core = weight.state
             spread = S.NaN if weight.is_cold else weight.beta * (Expect(core**2) - Expect(core) ** 2)
@@ -77,7 +77,7 @@ class Warm:
             body = body if weight.is_cold else body.xreplace({weight.mean: Expect(core)})
         if body.has(SiteResponse, S.NaN) or (body.has(weight.mean) and not weight.is_cold):
             raise UnsupportedLaw(
-                f"Instances at a temperature do not measure {body}.",
+                f"Instances {'of a lowest minimum' if weight.is_cold else 'at a temperature'} do not measure {asked}.",
                 "averages of states and of fields, expect(...), and responses of states",
             )
         marks: dict[Any, np.ndarray] = {}
@@ -89,7 +89,7 @@ class Warm:
 
     def _thermal(self, body: Expr, kind: Kind, measure: Ensemble, known: Mapping[Any, np.ndarray]) -> np.ndarray:
         weight, size = self.w.system.weights[kind], self.w.size(kind)
-        states = self.w.own(weight) if not weight.is_field else [weight.state]
+        states = self.w.own(weight) if not weight.is_field else weight.states
         used = [q for q in states if body.has(q)]
         arguments = [*used, *known]
         function = self.w.call(body, arguments)
@@ -101,11 +101,12 @@ class Warm:
             return np.broadcast_to(of(), (size,))
         if not weight.is_field:
             return measure.mean(of, used, size)
-        sent = self.w.sent[self.w.field(kind).sender]
-        if measure.width and any(q in measure.width for q in self.w.own(sent)):
+        heard = self.w.weighed(kind)
+        sent = [q for name in used for q in self.w.own(self.w.sent[heard[name].sender])]
+        if any(q in measure.width for q in sent):
             raise UnsupportedLaw(f"{body} is not measured where states are integrated over.", "method='sampling'")
-        fields = self.w.fields(kind, measure.x)
-        return np.asarray(measure.share @ np.broadcast_to(of(fields), fields.shape))
+        fields = [self.w.fields(heard[name], measure.x) for name in used]
+        return np.asarray(measure.share @ np.broadcast_to(of(*fields), fields[0].shape))
 
 
 def _outermost(node: Any, expr: Any) -> bool:

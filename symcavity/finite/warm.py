@@ -15,7 +15,7 @@ from symcavity.finite.instance import Instance
 from symcavity.finite.warm_sums import BEYOND, Sums
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
-from symcavity.model.laws import Weight
+from symcavity.model.laws import Weight, weighed_field
 from symcavity.model.quantities import SiteQuantity, Variable
 from symcavity.model.system import System
 
@@ -108,13 +108,16 @@ class WarmInstance:
         """The field of states that a kind of site hears."""
         return next(f for f in self.system.laws[kind].fields if f.states())
 
+    def weighed(self, kind: Kind) -> dict[SiteQuantity, RandomField]:
+        """The fields that a kind of site weighs, by their names in its energy."""
+        return {q: weighed_field(self.system.laws[kind], q) for q, _ in self.system.weights[kind].forces}
+
     def emission(self, f: RandomField) -> Expr:
         """What is sent into a field at a configuration."""
         return f.emission.xreplace(self.cores)
 
-    def fields(self, kind: Kind, x: Configuration) -> np.ndarray:
-        """The fields of all sites of a kind, by configuration."""
-        f = self.field(kind)
+    def fields(self, f: RandomField, x: Configuration) -> np.ndarray:
+        """A field of all sites of a kind, by configuration."""
         own = self.own(self.sent[f.sender])
         sent = self.call(self.emission(f), own)(*(x[q] for q in own))
         return np.broadcast_to(sent, x[own[0]].shape) @ self.instance.matrix(f).T
@@ -138,8 +141,8 @@ class WarmInstance:
 
     @cached_property
     def losses(self) -> dict[Kind, Callable[..., Any]]:
-        """The energy of a field, infinite beyond its bounds."""
-        return {k: self.call(_bounded(w), [w.state]) for k, w in self.heard.items()}
+        """The energy of fields, infinite beyond their bounds."""
+        return {k: self.call(_bounded(w), w.states) for k, w in self.heard.items()}
 
     @cached_property
     def pairs(self) -> dict[Kind, float]:
@@ -157,9 +160,10 @@ class WarmInstance:
         for kind, factor in self.pairs.items():
             own = self.own(self.sent[kind])
             core = self.call(self.sent[kind].state, own)(*(x[q] for q in own))
-            total = total - factor * (core * self.fields(kind, x)).sum(axis=1) / 2
+            total = total - factor * (core * self.fields(self.field(kind), x)).sum(axis=1) / 2
         for kind in self.heard:
-            total = total + self.losses[kind](self.fields(kind, x)).sum(axis=1)
+            heard = (self.fields(f, x) for f in self.weighed(kind).values())
+            total = total + self.losses[kind](*heard).sum(axis=1)
         return np.asarray(total)
 
 

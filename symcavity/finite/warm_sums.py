@@ -72,6 +72,10 @@ class Sums:
             out = out + np.broadcast_to(self.w.call(body, own)(*(x[q] for q in own)), rows).sum(axis=1)
         return np.asarray(out)
 
+    def constant(self, condition: SumCondition) -> float:
+        """What stands in a condition beside the sum over sites, where nothing is tied."""
+        return float(self._shared(condition.shared, {}))
+
     def _shared(self, expr: Expr, known: Mapping[Any, Any]) -> Any:
         names = list(known)
         body = expr.xreplace(self._sizes(expr))

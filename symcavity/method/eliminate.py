@@ -253,8 +253,11 @@ def simplest(expr: Expr) -> Expr:
 def _collected(expr: Expr) -> Expr:
     """The factors of a quotient, in which sums are ordered by the opaque nodes that they hold, each with one factor."""
     marks = sorted(expr.atoms(Dummy), key=str)
-    top, bottom = fraction(factor(expr))
-    return Mul(*(collect(f, marks, factor) if f.is_Add else f for f in Mul.make_args(top))) / bottom
+    top, bottom = (
+        Mul(*(collect(f, marks, factor) if f.is_Add else f for f in Mul.make_args(part)))
+        for part in fraction(factor(expr))
+    )
+    return -top / -bottom if top.could_extract_minus_sign() else top / bottom
 
 
 def eliminate(

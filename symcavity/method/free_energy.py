@@ -45,6 +45,8 @@ def energy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
     total = shared_over_n(system)
     for kind, weight in system.weights.items():
         total += kind.ratio * Average(weight.energy)
+        if weight.is_field:
+            continue
         (heard,) = [h for h in sites[kind].heard if h.declared.states()]
         if not meets(system, heard.declared):
             continue

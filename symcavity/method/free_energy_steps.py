@@ -75,6 +75,11 @@ def free_energy(theory: Theory) -> FreeEnergy:
     system, words = theory.system, theory.order_parameters
     if not system.weights or theory.is_naive:
         raise UnsupportedLaw("There is no free energy as a function of order parameters.", "Gibbs measures")
+    if any(weight.others for weight in system.weights.values()):
+        raise UnsupportedLaw(
+            "The free energy as a function of order parameters is not written for sites that weigh several fields.",
+            "theory.free_energy, its value",
+        )
     meanings = {meaning.body: symbol for symbol, meaning in words.items() if isinstance(meaning, Average)}
     loops: list[Expr] = []
     for kind, weight in system.weights.items():

@@ -63,6 +63,8 @@ def lowest(problem: Problem, select: str = "lowest") -> System:
         Equation(sent[e.lhs], Lowest(sent[e.lhs])) if e.lhs in sent else Equation(cold(e.lhs), cold(e.rhs))
         for e in found.equations
     ]
+    beside = [q for weight in found.weights.values() for q in weight.beside]
+    equations += [Equation(q, Lowest(q)) for q in beside]
     is_local = select == "local"
     cooled = {kind: w if w.is_field else replace(w, mean=w.state) for kind, w in found.weights.items()}
     weights = {kind: replace(w, is_local=is_local) for kind, w in cooled.items()}

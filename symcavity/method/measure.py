@@ -6,6 +6,7 @@ hears. Sites of one kind may also meet in pairs, through symmetric couplings.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any, NoReturn
@@ -34,8 +35,8 @@ from symcavity.model.reading import SumCondition
 from symcavity.sites.thermal.fluctuation import KINKS
 
 SUPPORTED = (
-    "kinds of sites that send one product of their states to losses of one field, or meet in pairs of one kind through "
-    "couplings of reciprocity 1"
+    "kinds of sites that send one product of their states to losses of one field or to squares of several, or meet in "
+    "pairs of one kind through couplings of reciprocity 1"
 )
 
 
@@ -84,6 +85,7 @@ class Measure:
         for condition in problem.conditions:
             self._weigh(condition)
         self._means: dict[Kind, tuple[Expr, SiteQuantity]] = {}
+        self._messages: dict[Any, SiteQuantity] = {}  # the force on each field that is weighed
         self._strengths: dict[Kind, Expr] = {}  # of pairs of two kinds of sites, by the kind that the sum is heard by
         for f in self._fields:
             _, _, core = emission_parts(f)
@@ -97,8 +99,8 @@ class Measure:
             if kind not in self._means and len(heard) == 1 and self._meets(kind, *heard):
                 continue
             sends, pair = kind in self._means, any(f.sender == kind for f in heard)
-            if len(heard) > 1 or (sends and heard and not pair):
-                self._refused(f"The {kind.sites} hear more than one field of states, or send and hear.")
+            if sends and heard and (len(heard) > 1 or not pair):
+                self._refused(f"The {kind.sites} send and hear fields of states.")
             if sends or heard:
                 (self._pairs if pair else self._sent if sends else self._loss)(kind, *heard)
         self._stationary()
@@ -121,23 +123,30 @@ class Measure:
 
     # -- kinds of sites --------------------------------------------------------------------------
 
-    def _loss(self, kind: Kind, heard: RandomField) -> None:
-        """A kind of site that weighs the field that it hears."""
-        state = Field(self._fresh("h"), index=kind.index).at_site()
-        message = Variable(self._fresh("lambda", "g"), kind.index).at_site()
-        told = {heard.symbol: state} | self._given(kind)
+    def _loss(self, kind: Kind, *heard: RandomField) -> None:
+        """A kind of site that weighs the field that it hears, or several by a square of them."""
+        told, named = self._given(kind), []
+        for f in heard:
+            state = Field(self._fresh("h"), index=kind.index).at_site()
+            message = Variable(self._fresh("lambda", "g"), kind.index).at_site()
+            self._messages[f.symbol] = message
+            told[f.symbol] = state
+            named.append((state, message))
         energy = self._objective.get(kind, S.Zero).xreplace(told)
         bounds = self._bounds(kind, told)
-        force = -energy.diff(state)
+        beside = tuple(sorted((q for q in site_quantities(energy, Variable) if kind in q.site), key=str))
+        if beside and (len(heard) > 1 or bounds or not all(q.family.values for q in beside)):
+            self._refused(f"The {kind.sites} have {beside[0]} beside the field that they hear.")
+        if len(heard) > 1 and (bounds or not is_square(energy, [state for state, _ in named])):
+            self._refused(f"The {kind.sites} hear several fields of states, and their energy is no square of them.")
         jumps = bool(bounds) or energy.has(*KINKS)
-        thermal = self._mean_sum(heard)
-        self.equations += [
-            Equation(Expect(state), thermal),
-            Equation(message, Expect(Force(state) if jumps else force)),
-        ]
-        if states := [q for q in site_quantities(energy, Variable) if kind in q.site]:
-            self._refused(f"The {kind.sites} have {states[0]} beside the field that they hear.")
-        self.weights[kind] = Weight(self.beta, energy, state, message, is_field=True, bounds=bounds)
+        for f, (state, message) in zip(heard, named, strict=True):
+            force = Force(state) if jumps else -energy.diff(state)
+            self.equations += [Equation(Expect(state), self._mean_sum(f)), Equation(message, Expect(force))]
+        first, *others = named
+        self.weights[kind] = Weight(
+            self.beta, energy, *first, is_field=True, bounds=bounds, others=tuple(others), beside=beside
+        )
 
     def _sent(self, kind: Kind) -> None:
         """A kind of site whose states others hear."""
@@ -145,9 +154,8 @@ class Measure:
         total = S.Zero
         for f in (f for f in self._fields if f.sender == kind):
             _, share, _ = emission_parts(f)
-            total += self._strengths.get(f.hearer, S.One) * share * Sum(
-                f.coupling * self.weights[f.hearer].mean, f.hearer.range
-            )
+            answer = self._messages.get(f.symbol, self.weights[f.hearer].mean)
+            total += self._strengths.get(f.hearer, S.One) * share * Sum(f.coupling * answer, f.hearer.range)
         self._states(kind, core, mean, total, self._objective.get(kind, S.Zero), {})
 
     def _meets(self, kind: Kind, heard: RandomField) -> bool:
@@ -159,6 +167,9 @@ class Measure:
         fixed, share, _ = emission_parts(heard)
         alone = [f for f in self._fields if kind in (f.hearer, f.sender)] == [heard]
         told = any(f.hearer == heard.sender for f in self._fields)
+        own = [q for q in site_quantities(body, Variable) if kind in q.site]
+        if (strength * core).has(heard.symbol) and all(q.family.values for q in own):
+            return False  # they weigh the field, and nobody hears their states
         plain = core != 1 and not (strength * core).has(heard.symbol) and not families([core], Quenched) and fixed == 0
         if not plain or not alone or told:
             self._refused(f"The {kind.sites} have states beside the field {heard.as_sum}, and do not meet it in pairs.")
@@ -279,6 +290,14 @@ def is_same(one: Expr, other: Expr) -> bool:
     """Whether two expressions are equal, once the arguments of steps are expanded."""
     plain = (e.replace(Heaviside, lambda *args: Heaviside(args[0].expand(), *args[1:])).expand() for e in (one, other))
     return bool(next(plain) - next(plain) == 0)
+
+
+def is_square(energy: Expr, states: Sequence[Any]) -> bool:
+    """Whether an energy is a polynomial of the second degree in some states, and what it holds besides is given."""
+    marks = {q: Dummy("x", real=True) for q in states}
+    plain = energy.xreplace(marks)
+    found = plain.as_poly(*marks.values())
+    return found is not None and found.total_degree() <= 2 and not any(c.has(*marks.values()) for c in found.coeffs())
 
 
 def emission_parts(f: RandomField) -> tuple[Expr, Expr, Expr]:

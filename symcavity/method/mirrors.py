@@ -12,7 +12,7 @@ from symcavity.method.measure import emission_parts
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind
-from symcavity.model.laws import Weight
+from symcavity.model.laws import Weight, weighed_field
 from symcavity.model.quantities import Global, SiteQuantity
 from symcavity.model.system import System
 
@@ -59,8 +59,9 @@ def turns(system: System) -> Iterator[tuple[dict[SiteQuantity, Expr], dict[Globa
 def _parities(system: System, moved: Mapping[SiteQuantity, Expr]) -> dict[Any, Expr]:
     """The sign that each thermal mean changes by: of what is sent, and of the force that losses send back."""
     sent = {kind: _parity(w, moved) for kind, w in system.weights.items() if not w.is_field}
-    back = {kind: _turned(system, kind, sent) for kind, w in system.weights.items() if w.is_field}
-    return {w.mean: {**sent, **back}[kind] for kind, w in system.weights.items()}
+    own = {w.mean: sent[kind] for kind, w in system.weights.items() if not w.is_field}
+    back = (forces_turned(system, kind, sent) for kind, w in system.weights.items() if w.is_field)
+    return own | {force: sign for found in back for (_, force), sign in found.items()}
 
 
 def _is_odd(meaning: Expr, parity: Mapping[Any, Expr], still: set[Any]) -> bool:
@@ -88,10 +89,10 @@ def _is_mirror(system: System, moved: Mapping[SiteQuantity, Expr], told: Mapping
         return False
     for kind, weight in system.weights.items():
         own = dict(rule)
-        if weight.is_field and (turned := _turned(system, kind, parity)) != 1:
+        for (field, _), turned in forces_turned(system, kind, parity).items() if weight.is_field else ():
             if turned == 0:
                 return False
-            own[weight.state] = -weight.state
+            own[field] = turned * field
         if not all(_is_same(e, own) for e in (weight.energy, *weight.bounds)):
             return False
     return True
@@ -103,11 +104,14 @@ def _parity(weight: Weight, moved: Mapping[SiteQuantity, Expr]) -> Expr:
     return next((sign for sign in (S.One, S.NegativeOne) if (turned - sign * weight.state).expand() == 0), S.Zero)
 
 
-def _turned(system: System, kind: Kind, parity: Mapping[Kind, Expr]) -> Expr:
-    """The sign that a field changes by; zero if something else stands beside what is sent."""
-    f = next(f for f in system.laws[kind].fields if f.states())
-    fixed, _, _ = emission_parts(f)
-    return S.Zero if parity[f.sender] == -1 and fixed != 0 else parity[f.sender]
+def forces_turned(system: System, kind: Kind, parity: Mapping[Kind, Expr]) -> dict[Any, Expr]:
+    """The sign that each field changes by, and the force on it; zero if something else stands beside what is sent."""
+    law, out = system.laws[kind], {}
+    for field, force in system.weights[kind].forces:
+        f = weighed_field(law, field)
+        fixed, _, _ = emission_parts(f)
+        out[field, force] = S.Zero if parity[f.sender] == -1 and fixed != 0 else parity[f.sender]
+    return out
 
 
 def _is_same(expr: Expr, rule: Mapping[Any, Expr]) -> bool:

@@ -103,7 +103,7 @@ class Pair:
         for leg in self.legs:
             if leg.sent in sent and leg.sent is not None:
                 mean = self._varied(leg.kind, leg.sent)
-                out[leg] = self._over_sites(mean * mean) / self._over_sites(self._varied(leg.kind, leg.sent**2))
+                out[leg] = self.over_sites(mean * mean) / self.over_sites(self._varied(leg.kind, leg.sent**2))
         return {leg: e for leg, e in out.items() if e != 0}
 
     def local(self, a: Leg, b: Leg) -> Expr:
@@ -125,7 +125,7 @@ class Pair:
         one, other = (self.local(a, b) for a, b in zip(row, column, strict=True))
         if one == 0 or other == 0:
             return S.Zero
-        return in_units_of_n(row[0].kind.size / N) * self._over_sites(one * other)
+        return in_units_of_n(row[0].kind.size / N) * self.over_sites(one * other)
 
     def between(self, row: Two, column: Two) -> Expr:
         """An entry of ``W``: the covariance of the two couplings between two sites, times N."""
@@ -147,7 +147,8 @@ class Pair:
         return site.ensemble.at_site(body).xreplace(self.theory.binding)
 
     @staticmethod
-    def _over_sites(expr: Expr) -> Expr:
+    def over_sites(expr: Expr) -> Expr:
+        """The average over sites, of what differs from site to site."""
         return Average(expr) if _of_a_site(expr) else expr
 
     @cached_property
@@ -217,12 +218,12 @@ class Pair:
     @cached_property
     def variance(self) -> Expr:
         """The variance of the observed quantity of a site, averaged over the sites."""
-        return self._over_sites(self.local(*self.target))
+        return self.over_sites(self.local(*self.target))
 
     @cached_property
     def square(self) -> Expr:
         """Its square, averaged over the sites."""
-        return self._over_sites(self.local(*self.target) ** 2)
+        return self.over_sites(self.local(*self.target) ** 2)
 
 
 def pair_of(theory: Theory, observed: Any, over: Any) -> Pair:

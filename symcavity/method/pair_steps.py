@@ -9,6 +9,7 @@ from sympy import Expr
 from symcavity.method.average import message_response
 from symcavity.method.naming import at_zero
 from symcavity.method.pair import Pair, Two
+from symcavity.method.pair_resolvent import Resolvent
 from symcavity.method.respond import ORDER
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
@@ -72,8 +73,31 @@ def _steps(pair: Pair, make: StepMaker) -> list[Step]:
             data={"observed": at_zero(observed, pair.kind), "kind": pair.kind, "dimension": dimension},
             rests_on=("pair.close",),
         ),
+        _resolvent_step(Resolvent(pair), make),
     ]
     return steps
+
+
+def _resolvent_step(found: Resolvent, make: StepMaker) -> Step:
+    pair = found.pair
+    named: dict[OrderParameter, str] = {}
+    for (a, b), symbol in found.symbols.items():
+        named.setdefault(symbol, meaning_of((a, b)))
+    rows = [{"symbol": symbol, "what": what} for symbol, what in named.items()]
+    return make(
+        "pair.resolvent",
+        "two_sites_resolvent",
+        found.equations,
+        data={
+            "rows": rows,
+            "observed": at_zero(pair.observed, pair.kind),
+            "kind": pair.kind,
+            "argument": found.argument,
+            "value": found.value,
+        },
+        assumptions=(("independence", {}), ("self_averaging", {})),
+        rests_on=("disorder", "pair.insert", "pair.dimension"),
+    )
 
 
 def dimension_of(pair: Pair) -> Expr:

@@ -91,7 +91,8 @@ class Theory:
     def __init__(self, system: System, *, naive: bool = False) -> None:
         found = derive(system, naive=naive)
         self.is_naive, self.system, self.inserted = found.is_naive, found.system, found.sites
-        self.claimed, self.order_parameters, self.closures = found.steps, found.meanings, found.closures
+        self.claimed, self.closures = found.steps, found.closures
+        self.order_parameters = self._meanings(found.meanings)
         self.binding: dict[Any, Any] = {}
         self.memory: dict[Any, Any] = {}
         self.decided: tuple[Any, ...] = ()
@@ -99,6 +100,10 @@ class Theory:
         self.fixed_equations = [Equation(self.observable(e.lhs), e.rhs) for e in found.system.fixed]
         self._refuse_infinite()
         self._refuse_impossible()
+
+    def _meanings(self, found: dict[OrderParameter, Expr]) -> dict[OrderParameter, Expr]:
+        """The order parameters in the form in which a theory shows them."""
+        return found
 
     def _refuse_infinite(self) -> None:
         """Refuse a site that answers without bound, once its feedback is dropped."""

@@ -243,12 +243,15 @@ def site_sum(expr: Sum, where: str, hearer: Kind | None = None) -> tuple[Kind, E
         paired = len(sites) > 1 and len({kind for _, kind in sites}) == 1
         level = 'a loss of pairs compares each site with a level that all share: b = Global("b") in place of the other'
         partly = any(not kind and lim[-1].atoms(SiteCount) for lim, kind in site_limits)
+        short = [lim for lim, kind in site_limits if not kind]
+        moved = next((lim for lim in short if isinstance(lim[-1] - lim[1] + 1, SiteCount)), None)
+        whole = f"({moved[0]}, 1, {moved[-1] - moved[1] + 1}): sites are counted from 1" if moved else ""
         own = next((str(lim[2]) for lim in expr.limits if str(lim[-1]) in ("N", "P") and lim not in dict(sites)), "")
         raise DeclarationError(
             f"{expr} in {where} runs over {' and '.join(str(tuple(lim)) for lim in expr.limits)}"
             + (f", where {own} is a symbol of your own." if own else "."),
             "sums over (i, 1, N) or (mu, 1, P), one kind of site at a time; nested Sum(...) for another",
-            f"from symcavity import {own}" if own else level if paired else NO_ORDER if partly else "",
+            f"from symcavity import {own}" if own else whole or (level if paired else NO_ORDER if partly else ""),
         )
     (limits, kind) = sites[0]
     inner = [lim for lim, s in site_limits if not s]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 from sympy import Expr, S, Symbol, oo
@@ -50,6 +51,10 @@ class Weight:
         What is not negative where there is any weight.
     is_local : bool
         At zero temperature: whether a site follows the minimum that it has without feedback, not the lowest one.
+    others : tuple of (SiteQuantity, SiteQuantity)
+        Of an energy that is a square in several fields: those beside ``state``, each with the mean force on it.
+    beside : tuple of SiteQuantity
+        Discrete states of a site that weighs a field: nobody hears them.
     """
 
     beta: Expr
@@ -61,6 +66,18 @@ class Weight:
     told: Mapping[Expr, Expr] = field(default_factory=dict)
     bounds: tuple[Expr, ...] = ()
     is_local: bool = False
+    others: tuple[tuple[SiteQuantity, SiteQuantity], ...] = ()
+    beside: tuple[SiteQuantity, ...] = ()
+
+    def choices(self) -> list[dict[SiteQuantity, Expr]]:
+        """All values that the discrete states beside a field have together; one of nothing without any."""
+        rows = product(*(q.family.values for q in self.beside))
+        return [dict(zip(self.beside, row, strict=True)) for row in rows]
+
+    @property
+    def forces(self) -> tuple[tuple[SiteQuantity, SiteQuantity], ...]:
+        """The fields that it weighs, each with the variable that is the mean force on it."""
+        return ((self.state, self.mean), *self.others) if self.is_field else ()
 
     @property
     def is_cold(self) -> bool:
@@ -71,7 +88,7 @@ class Weight:
     def states(self) -> list[SiteQuantity]:
         """The quantities that fluctuate."""
         if self.is_field:
-            return [self.state]
+            return [*(field for field, _ in self.forces), *self.beside]
         found = (site_quantities(e, Variable) for e in (self.state, self.energy, *self.bounds))
         return sorted({q for own in found for q in own}, key=str)
 
@@ -79,7 +96,10 @@ class Weight:
         """The same weight, with a function applied to all that it holds."""
         law, bounds = self.cold, tuple(map(changed, self.bounds))
         if law is None:
-            return replace(self, energy=changed(self.energy), state=changed(self.state), bounds=bounds)
+            others = tuple((changed(field), force) for field, force in self.others)
+            return replace(
+                self, energy=changed(self.energy), state=changed(self.state), bounds=bounds, others=others
+            )
         equations = tuple(Equation(changed(e.lhs), changed(e.rhs)) for e in law.equations)
         fields = tuple(replace(f, emission=changed(f.emission)) for f in law.fields)
         cold = replace(law, equations=equations, pairs=tuple(map(changed, law.pairs)), fields=fields)
@@ -157,13 +177,20 @@ class Law:
 
     def weighed(self, weight: Weight | None) -> Law:
         """The law of thermal means over a weight: states that are summed over are no unknowns of it."""
-        over = [] if weight is None or weight.cold is not None or weight.is_field or weight.is_cold else weight.states
+        summed = weight is not None and weight.cold is None and not weight.is_cold
+        over = [] if weight is None or not summed else weight.beside if weight.is_field else weight.states
         return replace(self, weight=weight, unknowns=tuple(q for q in self.unknowns if q not in over))
 
     def written(self) -> list[Equation]:
         """The equations with their random fields written out as sums."""
         rule = {f.symbol: f.as_sum for f in self.fields}
         return [e.xreplace(rule) for e in self.equations]
+
+
+def weighed_field(law: Law, name: SiteQuantity) -> RandomField:
+    """The field of states that stands under a name in the weight of a site."""
+    fields = [f for f in law.fields if f.states()]
+    return next((f for f in fields if law.carrier(f).lhs.has(name)), fields[0])
 
 
 def componentwise(equations: Iterable[Equation]) -> list[Equation]:

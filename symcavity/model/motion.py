@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Expr
+from sympy import Expr, Integer
 
 from symcavity.algebra.flow import Rate
 from symcavity.errors import DeclarationError
@@ -192,24 +192,48 @@ def _check_beginning(
     initial: Mapping[SiteQuantity, Mapping[int, Expr]],
 ) -> None:
     """Refuse states whose first values nobody gives."""
-    needed: list[tuple[SiteQuantity, int, str, SiteQuantity | None]] = [
-        (q, 0, f"the sum {f.as_sum}", None) for law in laws.values() for f in law.fields for q in f.states()
+    needed: list[tuple[SiteQuantity, int, Any, SiteQuantity | None]] = [
+        (q, 0, f.as_sum, None) for law in laws.values() for f in law.fields for q in f.states()
     ]
     for update in updates.values():
         starts = max([*(initial.get(update.state, {})), update.lead - 1]) + 1
         later = None if update.state.time is None else update.state.func(*update.state.args[:-1], starts)
-        needed += [(q, starts - lag, f"the equation {update.equation}", later) for q, lag in update.needs]
+        needed += [(q, starts - lag, update.equation, later) for q, lag in update.needs]
+    written = _Written(laws, updates)
     for state, step, where, later in needed:
         if state.time is None:
             continue
         if step < min([*initial.get(state, {}), updates[state].lead]):
-            missing = state.func(*state.args[:-1], step)
+            missing = state.func(*state.args[:-1], Integer(step))
             told = missing if later is None or updates[state].lead else later  # earlier sums have no beginning
             raise DeclarationError(
-                f"The initial value {missing} is missing: {where} needs it.",
+                f"The {written(missing)} is missing: the {written(where)} needs it.",
                 "a value for each state at the steps that its equation does not give",
                 f"initial=[Eq({told}, 0)]",
             )
+
+
+class _Written:
+    """Sums over other sites at earlier times as they were declared, and not by the states that remember them."""
+
+    def __init__(self, laws: Mapping[Kind, Law], updates: Mapping[SiteQuantity, Update]) -> None:
+        self._sums = {f.symbol: f.as_sum for law in laws.values() for f in law.fields}
+        self._updates = updates
+
+    def __call__(self, found: Any) -> str:
+        """An expression or an equation, in words."""
+        if isinstance(found, Equation):
+            return f"equation {Equation(found.lhs, self._told(found.rhs))}"
+        told = self._told(found)
+        return f"initial value {told}" if isinstance(told, SiteQuantity) else f"sum {told}"
+
+    def _told(self, expr: Any) -> Any:
+        rule = dict(self._sums)
+        for q in expr.atoms(SiteQuantity):
+            update = self._updates.get(q.now) if q.time is not None else None
+            if update is not None and not update.lead and update.equation.rhs in self._sums:
+                rule[q] = self._sums[update.equation.rhs].xreplace({q.now.time: q.time})
+        return expr.xreplace(rule)
 
 
 def _needs(laws: Mapping[Kind, Law], updates: Mapping[SiteQuantity, Update]) -> dict[Any, list[Any]]:

@@ -67,8 +67,9 @@ def _constraint_hint(relation: Any) -> str:
 
 def _range_of(term: Expr) -> str:
     """The sum that a term without one asks for."""
+    free = free_kind(term, "the objective")
     kinds = sorted_kinds(kind for q in site_quantities(term, Variable) for kind in q.site) or [FEATURE]
-    return f"({', '.join(map(str, kinds[-1].range))})"
+    return f"({', '.join(map(str, (free or kinds[-1]).range))})"
 
 
 def variables_of(expr: Expr) -> set[Any]:

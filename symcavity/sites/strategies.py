@@ -11,10 +11,13 @@ from symcavity.sites.linear import Linear
 from symcavity.sites.lowest.strategy import Lowest
 from symcavity.sites.protocol import SiteProblem, Solution, Strategy
 from symcavity.sites.sets.strategy import Projecting
+from symcavity.sites.thermal.squares import Squares
 from symcavity.sites.thermal.strategy import Thermal
 
 NUMBERS, FORMULAS = Joint(), Branching()
-STRATEGIES: tuple[Strategy, ...] = (Causal(), Lowest(), Thermal(), Projecting(), Linear(), NUMBERS, FORMULAS)
+STRATEGIES: tuple[Strategy, ...] = (
+    Causal(), Squares(), Lowest(), Thermal(), Projecting(), Linear(), NUMBERS, FORMULAS
+)  # fmt: skip
 
 
 def solved_by(problem: SiteProblem) -> tuple[Strategy, Solution]:

@@ -31,7 +31,7 @@ from symcavity.evaluate.averages.compiler import Compiled, to_mpf
 from symcavity.evaluate.averages.integrals import LAWS
 from symcavity.evaluate.averages.quenched import read_quenched
 from symcavity.method.close import kind_of_body
-from symcavity.model.averages import SiteResponse
+from symcavity.model.averages import Expect, LogWeight, SiteResponse
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.witness.drawn import cases, given_averages, seeded_point
 from symcavity.witness.gaussian import coefficients, integral
@@ -78,11 +78,20 @@ def hold(
     key = (side.kind, body, claimed, dps, size)
     if key not in known and is_joint(side):
         known[key] = joint_average(side, body, claimed / size if size is not None else claimed)
-    if key not in known and side.law.weight is not None and not side.law.weight.is_cold:
+    if key not in known and _fluctuates(side, body):
         known[key] = _thermal(theory, side, body, claimed, size)
     if key not in known:
         known[key] = _hold(theory, side, body, claimed, dps, size)
     return known[key]
+
+
+def _fluctuates(side: Any, body: Expr) -> bool:
+    """Whether an expression is averaged over a weight: forces on several fields are functions of the cavity fields."""
+    weight = side.law.weight
+    if weight is None or weight.is_cold:
+        return False
+    plain = body.xreplace({r: Dummy("R") for r in body.atoms(SiteResponse)})  # which names a field by its mean
+    return not weight.others or plain.has(Expect, LogWeight, *weight.states)
 
 
 def _hold(

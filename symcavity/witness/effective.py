@@ -15,6 +15,7 @@ from sympy import Expr, Piecewise, S
 
 from symcavity.algebra.precision import mp
 from symcavity.method.close import positive_parts
+from symcavity.model.averages import Expect
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
@@ -158,7 +159,8 @@ def solution(step: Step, dps: int) -> list[Verdict]:
     """The claimed states in the declared equations of the new site, at seeded parameters and fields."""
     theory, kind = step.evidence["theory"], step.data["kind"]
     etas = eta_of(theory, kind)
-    states = {c.lhs: c.rhs for c in step.claims if isinstance(c.lhs, SiteQuantity)}
+    told = {c.lhs.body if isinstance(c.lhs, Expect) else c.lhs: c.rhs for c in step.claims}  # means of linear laws
+    states = {q: value for q, value in told.items() if isinstance(q, SiteQuantity)}
     implicit = next((c.rhs for c in step.claims if c.lhs in etas.values()), None)
     worst, met = mp.mpf(0), set[Expr]()
     ok = {q.family for q in states} >= {q.family for q in theory.system.laws[kind].unknowns}

@@ -10,14 +10,12 @@ import numpy as np
 from sympy import DiracDelta, Expr, S, solve
 
 from symcavity.algebra.quadrature import break_points
-from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
-from symcavity.model.quantities import Global, SiteQuantity
+from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
-from symcavity.record.symbols import OrderParameter
 from symcavity.witness.registry import result, witness
 from symcavity.witness.states import Summed
-from symcavity.witness.thermal import numbers_at
+from symcavity.witness.thermal import admitted, numbers_at
 
 FIELDS = 241  # places of the field at which the lowest state is looked for
 HALVINGS = 12
@@ -34,15 +32,20 @@ class Searched:
         self.kind, self.side = kind, theory.inserted[kind]
         exprs = [c.difference for c in claims]
         bare = sum((e.replace(DiracDelta, lambda a: a) for e in exprs), S.Zero)
-        rule = _admitted(numbers_at(theory, bare, self.side), self.side)
+        rule = admitted(numbers_at(theory, bare, self.side), self.side)
         zero = {q.xreplace({self.kind.index: S.Zero}): v for q, v in rule.items() if isinstance(q, SiteQuantity)}
         self.known = {k: v for k, v in {**rule, **zero}.items() if k not in {h.eta for h in self.side.heard}}
         self.summed = Summed(theory, self.side, rule)
         self.eta = next(h.eta for h in self.side.heard if h.declared.states())
 
     def energies(self, field: float, x: np.ndarray) -> np.ndarray:
-        """The declared energy by state, with what the others answer."""
-        return -self.summed.exponent(np.array([field]), [x])[0]
+        """The declared energy by state, with what the others answer; that of the lowest of states beside a field."""
+        return np.asarray(self.by_choice(field, x).min(axis=0))
+
+    def by_choice(self, field: float, x: np.ndarray) -> np.ndarray:
+        """The same for each choice of the discrete states beside a field."""
+        columns = self.summed.columns(x) if self.summed.weight.beside else [x]
+        return -self.summed.exponent(np.array([field]), columns)[0].reshape(-1, len(x))
 
     def lowest(self, field: float) -> tuple[float, float, float]:
         """The lowest state, its energy, and how fine the last grid of states was."""
@@ -95,17 +98,6 @@ class Searched:
         return np.linspace(-FAR, FAR, FIELDS) * width * 1.0123 + 0.00137 * width
 
 
-def _admitted(rule: dict[Any, Any], side: Any) -> dict[Any, Any]:
-    """The numbers with order parameters so small that all holds which the derivation assumes of them."""
-    for _ in range(HALVINGS):
-        for sign in (1, -1):  # multipliers have either
-            own = {s: sign * v if isinstance(s, Global) else v for s, v in rule.items()}
-            if all(c.xreplace(own) != S.false for c in side.solution.assumed):
-                return own
-        rule = {s: v / 2 if isinstance(s, OrderParameter) else v for s, v in rule.items()}
-    raise UnsupportedLaw(f"No numbers are found that the law of {side.kind.site} admits.", "laws with a minimum")
-
-
 @witness("site_energy")
 def energy(step: Step, _dps: int) -> list[Verdict]:
     """The energy of the new site against the declared objective, up to what no state changes."""
@@ -117,9 +109,11 @@ def energy(step: Step, _dps: int) -> list[Verdict]:
         x = np.array([float(v) for v in summed.weight.state.family.values])
     else:
         x = np.array([-1.37, -0.41, 0.29, 0.83, 1.71])
+    index = {site.kind.index: S.Zero}
+    choices = [{q.xreplace(index): v for q, v in one.items()} for one in site.side.law.weight.choices()]
     for field in (-0.9, 0.7):
-        told = np.array([site.number(claim.rhs.xreplace({state: S(float(v))}), field) for v in x])
-        direct = site.energies(field, x)
+        rows = [[site.number(claim.rhs.xreplace({state: S(float(v)), **one}), field) for v in x] for one in choices]
+        told, direct = np.ravel(rows), site.by_choice(field, x).ravel()
         inside = np.isfinite(direct)
         gap = (told - direct)[inside]
         worst = max(worst, float(np.ptp(gap)) / max(1.0, float(np.ptp(told[inside]))))
@@ -132,6 +126,8 @@ def lowest(step: Step, _dps: int) -> list[Verdict]:
     site, worst = Searched(step.evidence["theory"], step.data["kind"], step.claims), 0.0
     weight, index = site.side.law.weight, {site.kind.index: S.Zero}
     (claim,) = (c for c in step.claims if c.lhs == weight.state.xreplace(index))
+    beside = {c.lhs: c.rhs for c in step.claims if c.lhs in [q.xreplace(index) for q in weight.beside]}
+    choices = [{q.xreplace(index): v for q, v in one.items()} for one in weight.choices()]
     if step.data.get("local"):
         gaps = [abs(site.number(claim.rhs, float(f)) - site.followed(float(f))) for f in site.fields()[::8]]
         ok = sum(gap > 1e-5 for gap in gaps) == 0
@@ -143,6 +139,11 @@ def lowest(step: Step, _dps: int) -> list[Verdict]:
         near = np.array([told, told - 1e-9, told + 1e-9]) if site.summed.free is not None else np.array([told])
         own = float(np.nanmin(site.energies(float(field), near)))
         worst = max(worst, (own - least) / max(1.0, abs(least)))
+        if beside:
+            every = {q: site.number(value, float(field)) for q, value in beside.items()}
+            row = next(k for k, one in enumerate(choices) if all(float(one[q]) == every[q] for q in one))
+            own = float(site.by_choice(float(field), np.array([told]))[row, 0])
+            worst = max(worst, (own - least) / max(1.0, abs(least)))
         if worst > 1e-6:
             lower = f"at the field {field:.4g} the state {best:.6g} is lower than {told:.6g}"
             return result(BRUTE_FORCE, False, "", lower)

@@ -8,12 +8,14 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sympy import Add, Rational, Symbol, Tuple
+from sympy import Add, Matrix, Rational, Symbol, Tuple, lambdify
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.finite.draw import reciprocal
 from symcavity.method.average import message_response
-from symcavity.method.pair import Pair
+from symcavity.method.close import kind_of_body
+from symcavity.method.pair import Leg, Pair
+from symcavity.method.pair_resolvent import Resolvent
 from symcavity.model.averages import Average
 from symcavity.model.couplings import correlation_of
 from symcavity.model.kinds import FEATURE, Kind
@@ -23,6 +25,8 @@ from symcavity.witness.points import solved_point
 from symcavity.witness.registry import result, witness
 
 SITES, SEEDS, LIMIT, ALLOWED = 600, 5, 5.0, 5.0  # ALLOWED: parts in N that a finite size may contribute
+ARGUMENTS = (-1.0, -0.1)  # of resolvents, in mean eigenvalues: below all of them
+STEPS = 20
 
 
 @dataclass
@@ -121,11 +125,55 @@ class LinearInstances:
                 sources[f] = answer @ row
         return answer @ noise @ answer.T, sources, place
 
-    def measured(self) -> tuple[dict[Symbol, np.ndarray], np.ndarray]:
-        """Each number that the claims close, and the dimension: one value for each instance."""
+    def resolvents(self, covariance: np.ndarray, sources: Any, place: Any) -> list[dict[Any, float]]:
+        """The mean entries of ``G + G E (z - C)^(-1) E G`` at sites, by their symbols, and that of ``(z - C)^(-1)``."""
+        names = Resolvent(self.pair)
+        there = place[self.pair.kind, self.pair.observed]
+
+        def between(sent: Leg, other: Leg) -> np.ndarray:
+            rows = place[sent.kind, sent.sent]
+            heard = other.field
+            return covariance[rows, place[other.kind, other.sent]] if heard is None else sources[heard.declared][rows]
+
+        seen = next(leg for leg in self.pair.legs if leg.sent == self.pair.observed and leg.kind == self.pair.kind)
+        across = {leg: between(seen, leg).T for leg in self.pair.legs}
+        local = {}
+        for (a, b), symbol in names.symbols.items():
+            sent, other = (a, b) if a.field is None else (b, a)
+            local[symbol] = float(np.mean(np.diag(between(sent, other)))) if sent.field is None else 0.0
+        values, vectors = np.linalg.eigh(covariance[there, there])
+        turned = {leg: m @ vectors for leg, m in across.items()}
+        out = []
+        for z in self.arguments:
+            found = {names.value: float(np.mean(1 / (z - values)))}
+            for (a, b), symbol in names.symbols.items():
+                found[symbol] = local[symbol] + float(np.sum(turned[a] * turned[b] / (z - values))) / self.count[a.kind]
+            out.append(found)
+        return out
+
+    @property
+    def arguments(self) -> list[float]:
+        """Arguments of resolvents."""
+        return [share * self._number(self.pair.variance) for share in ARGUMENTS]
+
+    def at_points(self, expr: Any, free: list[Any]) -> Any:
+        """An expression in some symbols that stay, with numbers for all else; averages that hold them are sums."""
+        put: dict[Any, Any] = {}
+        for node in sorted(expr.atoms(Average), key=str):
+            if not node.has(*free):
+                put[node] = self._number(node)
+                continue
+            rows = self._points(kind_of_body(node.args[0]))
+            put[node] = Add(*(float(weight) * node.args[0].xreplace(point) for point, weight in rows))
+        expr = expr.xreplace(put)
+        known = (expr.free_symbols - set(free)) & {*self.solution.values, *self.solution.given.exact}
+        return expr.xreplace({s: self._number(s) for s in sorted(known, key=str)})
+
+    def measured(self) -> tuple[dict[Symbol, np.ndarray], np.ndarray, list[list[dict[Any, float]]]]:
+        """Each number that the claims close, the dimension, and resolvents: one value for each instance."""
         observed = (self.pair.kind, self.pair.observed)
         found: dict[Symbol, list[float]] = {symbol: [] for symbol in self.pair.symbols.values()}
-        dimension = []
+        dimension, resolvents = [], []
         for seed in range(SEEDS):
             covariance, sources, place = self.joined(seed)
             there = place[observed]
@@ -139,7 +187,8 @@ class LinearInstances:
                 found[symbol].append(float(np.sum(ends[0] * ends[1])) / self.features)
             own = covariance[there, there]
             dimension.append(float(np.trace(own) ** 2 / len(own) / np.sum(own**2)))
-        return {s: np.array(v) for s, v in found.items()}, np.array(dimension)
+            resolvents.append(self.resolvents(covariance, sources, place))
+        return {s: np.array(v) for s, v in found.items()}, np.array(dimension), resolvents
 
 
 def drawn_couplings(
@@ -171,7 +220,7 @@ def _finite(law: Any, q: Quenched) -> list[tuple[Any, Any]]:
     raise UnsupportedLaw(f"{q} has no finite law.", "values with weights")
 
 
-def _prepared(step: Step) -> tuple[Pair, Any, dict[Symbol, np.ndarray], np.ndarray] | Verdict:
+def _prepared(step: Step) -> tuple[Pair, LinearInstances, dict[Symbol, np.ndarray], np.ndarray, Any] | Verdict:
     pair: Pair = step.evidence["pair"]
     memory = pair.theory.memory.setdefault("linear instances", {})
     key = (pair.observed, pair.over)
@@ -180,7 +229,8 @@ def _prepared(step: Step) -> tuple[Pair, Any, dict[Symbol, np.ndarray], np.ndarr
         if solution is None:
             return Verdict(SIMULATION, None, where)
         try:
-            memory[key] = (solution, *LinearInstances(pair, solution).measured())
+            instances = LinearInstances(pair, solution)
+            memory[key] = (instances, *instances.measured())
         except UnsupportedLaw as problem:
             return Verdict(SIMULATION, None, problem.found)
     return (pair, *memory[key])
@@ -197,7 +247,8 @@ def closed(step: Step, _dps: int) -> list[Verdict]:
     prepared = _prepared(step)
     if isinstance(prepared, Verdict):
         return [prepared]
-    pair, solution, measured, _ = prepared
+    pair, instances, measured, *_ = prepared
+    solution = instances.solution
     symbols = [claim.lhs for claim in step.claims]
     if set(symbols) != set(pair.symbols.values()):
         return result(SIMULATION, False, "", "not one equation for each number")
@@ -208,8 +259,7 @@ def closed(step: Step, _dps: int) -> list[Verdict]:
         return result(SIMULATION, False, "", "the equations are not linear")
     matrix = np.array([[float(solution[e]) if e != 0 else 0.0 for e in row] for row in rows])
     values = np.linalg.solve(np.eye(len(symbols)) - matrix, first)
-    features = LinearInstances(pair, solution).features
-    ok = all(_agrees(v, measured[s], features) for v, s in zip(values, symbols, strict=True))
+    ok = all(_agrees(v, measured[s], instances.features) for v, s in zip(values, symbols, strict=True))
     return result(SIMULATION, ok, f"linear instances of {SITES} sites, {SEEDS} seeds", "linear instances differ")
 
 
@@ -219,9 +269,32 @@ def dimension(step: Step, _dps: int) -> list[Verdict]:
     prepared = _prepared(step)
     if isinstance(prepared, Verdict):
         return [prepared]
-    pair, solution, measured, found = prepared
+    _, instances, measured, found, _ = prepared
     (claim,) = step.claims
     exact = {s: Rational(float(np.mean(v))) for s, v in measured.items()}
-    value = float(solution[claim.rhs.xreplace(exact)])
-    ok = _agrees(value, found, LinearInstances(pair, solution).features)
+    value = float(instances.solution[claim.rhs.xreplace(exact)])
+    ok = _agrees(value, found, instances.features)
+    return result(SIMULATION, ok, f"linear instances of {SITES} sites, {SEEDS} seeds", "linear instances differ")
+
+
+@witness("two_sites_resolvent")
+def resolvent(step: Step, _dps: int) -> list[Verdict]:
+    """The claims, solved for what they close, against the resolvents of large linear instances."""
+    prepared = _prepared(step)
+    if isinstance(prepared, Verdict):
+        return [prepared]
+    _, instances, *_, samples = prepared
+    symbols = [claim.lhs for claim in step.claims]
+    if set(symbols) != set(samples[0][0]):
+        return result(SIMULATION, False, "", "not one equation for each number")
+    gaps = Matrix([instances.at_points(claim.rhs, symbols) - claim.lhs for claim in step.claims])
+    call = lambdify([symbols, step.data["argument"]], [gaps, gaps.jacobian(symbols)], "numpy")
+    ok = True
+    for k, z in enumerate(instances.arguments):
+        seen = np.array([[row[k][s] for s in symbols] for row in samples])
+        now = np.mean(seen, axis=0)
+        for _ in range(STEPS):  # of Newton's method, from what was measured
+            gap, slope = call(now, z)
+            now = now - np.linalg.solve(slope, np.ravel(gap))
+        ok &= all(_agrees(value, row, instances.features) for value, row in zip(now, seen.T, strict=True))
     return result(SIMULATION, ok, f"linear instances of {SITES} sites, {SEEDS} seeds", "linear instances differ")

@@ -70,9 +70,11 @@ def seeded_values(theory: Theory, seed: int) -> dict[Any, Any]:
         values[s] = Rational(str(round(value, 2)))
     if any(e.difference.has(SiteCount) for e in theory.equations):
         values |= {k.size: 60 if k.size == N else 40 + 10 * seed for k in (*system.kinds, N.kind)}
-    elif not system.fixed:
+    else:
         most = 9 if seed < TRIES // 4 else 30  # what has no penalty needs more data than features
-        values |= {k.ratio: Rational(rng.randint(4, most), 10) for k in system.kinds if k.ratio.is_Symbol}
+        sought = [alpha] if system.fixed else []
+        ratios = [k.ratio for k in system.kinds if k.ratio.is_Symbol and k.ratio not in sought]
+        values |= {ratio: Rational(rng.randint(4, most), 10) for ratio in ratios}
     for _ in range(max(len(system.fixed) - 1, 0)):
         values.pop(next(s for s in reversed(system.parameters) if s in values))
     scales = {
@@ -137,11 +139,15 @@ def solve_shared(theory: Theory, values: dict[Any, Any], dps: int = 15) -> Any:
 
 def _points(theory: Theory) -> Iterator[dict[Any, Any]]:
     """Seeded values: those at which the state evolution settles, and a few others, since a search takes far longer."""
-    late, known = [], theory.memory.setdefault("settles", {})
+    late, known, seen = [], theory.memory.setdefault("settles", {}), set()
     for seed in range(TRIES):
         values = seeded_values(theory, seed)
         if alpha in values:
             values[alpha] *= LOADS[seed % len(LOADS)]
+        point = tuple(sorted((str(k), str(v)) for k, v in values.items()))
+        if point in seen:  # some seeds draw the same values
+            continue
+        seen.add(point)
         if seed not in known:
             known[seed] = _settles(theory, values)
         if known[seed]:

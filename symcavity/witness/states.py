@@ -16,7 +16,7 @@ from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.registry import result, witness
-from symcavity.witness.thermal import Weighed, numbers_at, weight_about_minimum
+from symcavity.witness.thermal import Weighed, admitted, numbers_at, weight_about_minimum
 from symcavity.witness.weights import MODULES, NEAR, SiteWeight, one_of_each
 
 PANELS, ORDER = 60, 12  # of Gauss-Legendre rules between the places where an energy jumps
@@ -51,7 +51,8 @@ class Summed(SiteWeight):
             first, *others = site_quantities(sender.state)
             scale = emitted.xreplace(gone).diff(sender.mean)
             told = on | gone | dict.fromkeys(others, S.One) | {first: weight.state / scale}
-            energy = (objective - alone).xreplace(told)
+            own = [term for term in Add.make_args(alone.expand()) if weight.beside and term.has(*weight.beside)]
+            energy = (objective - alone).xreplace(told) + Add(*own)
             bounds = [b.xreplace(told) for b in bounds if b.has(*couplings)]
         else:
             terms = Add.make_args(alone.expand())
@@ -78,17 +79,17 @@ class Summed(SiteWeight):
         if self.free is not None:
             ends = np.array([np.min(fields), np.max(fields)])
             rough = np.linspace(-FAR, FAR, COARSE) + (np.mean(ends) if self.weight.is_field else 0.0)
-            a = self.exponent(ends, self._columns(rough)).reshape(2, -1, COARSE)
+            a = self.exponent(ends, self.columns(rough)).reshape(2, -1, COARSE)
             seen = np.flatnonzero(np.any(a > a.max(axis=(1, 2), keepdims=True) - SMALL, axis=(0, 1)))
             low, high = rough[max(seen[0] - 1, 0)], rough[min(seen[-1] + 1, COARSE - 1)]
             edges = np.unique([*np.linspace(low, high, PANELS), *(b for b in self.breaks if low < b < high)])
             z, w = np.polynomial.legendre.leggauss(ORDER)
             half = np.diff(edges)[:, None] / 2
             grid, parts = (edges[:-1, None] + half * (1 + z)).ravel(), (half * w).ravel()
-        x = self._columns(grid)
+        x = self.columns(grid)
         return x, np.tile(parts, len(x[0]) // len(grid))
 
-    def _columns(self, grid: np.ndarray) -> list[np.ndarray]:
+    def columns(self, grid: np.ndarray) -> list[np.ndarray]:
         """The values of all states: the grid of the continuous one at every choice of the discrete ones."""
         discrete = {q: [float(v) for v in q.family.values] for q in self.weight.states if q != self.free}
         rows = list(product(*discrete.values()))
@@ -118,7 +119,7 @@ def of_states(step: Step) -> tuple[Summed, Any, dict[Any, Any]]:
     theory, kind = step.evidence["theory"], step.data["kind"]
     side = theory.inserted[kind]
     exprs = [c.difference for c in step.claims]
-    rule = numbers_at(theory, sum(exprs, S.Zero), side)
+    rule = admitted(numbers_at(theory, sum(exprs, S.Zero), side), side)
     zero = {q.xreplace({kind.index: S.Zero}): v for q, v in rule.items() if isinstance(q, SiteQuantity)}
     return Summed(theory, side, rule), side, {**rule, **zero}
 
@@ -186,7 +187,8 @@ class Few:
 
     def __init__(self, system: Any) -> None:
         self.system, self.rng = system, np.random.default_rng(2)
-        self.values: dict[Any, float] = {alpha: 1.0}  # as many data as features
+        ratios = (alpha, *(kind.ratio for kind in system.kinds))
+        self.values: dict[Any, float] = {r: 1.0 for r in ratios if r.is_Symbol}  # as many sites of each kind
         self.told: dict[Any, Any] = {}
         for weight in system.weights.values():
             if not weight.is_field and weight.mean != weight.state:
@@ -291,14 +293,15 @@ def _heard_back(step: Step, few: Few) -> float:
     """What senders hear of losses against what the losses hear of them: one matrix, and its transpose."""
     weights, gap = few.system.weights, 0.0
     means = {w.mean.family for w in weights.values() if not w.is_field}
+    told = {field: force for w in weights.values() for field, force in w.forces}
     for claim in step.claims:
         if (named := _named(claim)) is None:
             continue
         (kind,) = named.site
         silent = claim.rhs.replace(lambda e: isinstance(e, SiteQuantity) and e.family in means, lambda _: S.Zero)
         for k in range(1, SITES + 1):
-            if weights[kind].is_field and named == weights[kind].state:
-                gap -= few.at(weights[kind].mean, kind, k) * (few.at(claim.rhs, kind, k) - few.at(silent, kind, k))
+            if named in told:
+                gap -= few.at(told[named], kind, k) * (few.at(claim.rhs, kind, k) - few.at(silent, kind, k))
             elif not weights[kind].is_field and not claim.rhs.has(*means):
                 gap += few.at(weights[kind].state, kind, k) * few.at(claim.rhs, kind, k)
     return gap

@@ -9,17 +9,20 @@ from sympy import Abs, Add, Dummy, Expr, Float, Heaviside, Max, Min, Piecewise, 
 from sympy.core.relational import Relational
 
 from symcavity.algebra.texsymbol import TexSymbol
+from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import Expect
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import is_index
-from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
+from symcavity.model.quantities import Global, Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
+from symcavity.record.symbols import OrderParameter
 from symcavity.witness.points import seeded_values
 from symcavity.witness.registry import result, witness
 from symcavity.witness.weights import MODULES, SiteWeight, one_of_each
 
 STATES = 6001  # values of a state on its grid
+HALVINGS = 12  # of order parameters, until a law admits them
 WIDE = 14.0  # standard deviations of the Gaussian part, to both sides of where the state can be
 SMOOTH, BENT = 6, 4  # digits of sums over the grid: with a kink the trapezoidal rule has fewer
 KINKS = (Abs, Heaviside, Max, Min, Piecewise, sign, Relational)
@@ -42,6 +45,24 @@ def declared_energy(theory: Any, side: Any) -> Expr:
     scale = f.emission.xreplace(gone).diff(system.laws[f.sender].weight.mean)
     bare = (total - alone).xreplace(dict.fromkeys(couplings, S.One)).xreplace(gone)
     return bare.xreplace({sender: weight.state / scale})
+
+
+def admitted(rule: dict[Any, Any], side: Any) -> dict[Any, Any]:
+    """The numbers with order parameters so small that all holds which the derivation assumes of them."""
+    for _ in range(HALVINGS):
+        for way in (1, -1):  # multipliers have either, and so have responses of forces
+            turned = (Global, OrderParameter)
+            own = {s: way * v if isinstance(s, turned) and _turns(side, s) else v for s, v in rule.items()}
+            if all(c.xreplace(own) != S.false for c in side.solution.assumed):
+                return own
+        rule = {s: v / 2 if isinstance(s, OrderParameter) else v for s, v in rule.items()}
+    raise UnsupportedLaw(f"No numbers are found that the law of {side.kind.site} admits.", "laws with a minimum")
+
+
+def _turns(side: Any, s: Any) -> bool:
+    """Whether a number may be negative: a multiplier, and what self-couplings alone are made of."""
+    fixed = [e for (f, g), e in side.covariance.items() if f == g]
+    return isinstance(s, Global) or not any(e.has(s) for e in fixed)
 
 
 class Weighed(SiteWeight):

@@ -35,8 +35,9 @@ def _once_more(step: Step) -> bool:
 def in_brief(derivation: Derivation) -> Derivation:
     """Return what a paper prints of the record.
 
-    Left out are what comes after the theory, eliminations on the way to closed forms, a second way to the
-    results, equations that come again in their final form, and what the cavities of further kinds repeat of the first.
+    Left out are what comes after the theory, what a count of sites says of further responses, eliminations on the way
+    to closed forms, a second way to the results, equations that come again in their final form, and what the cavities
+    of further kinds repeat of the first.
     """
     unknowns = {symbol for symbol, _ in derivation.parameters}
     results = [claim for step in derivation.steps if step.rule == "result" for claim in step.claims]
@@ -52,6 +53,8 @@ def in_brief(derivation: Derivation) -> Derivation:
             continue
         if again and step.rule == "insert":
             step = replace(step, rule="insert_again", claims=())
+        if step.rule == "interpretation":  # what is counted, without what follows for other responses
+            step = replace(step, claims=step.claims[:1])
         if step.rule == "branches":  # the states alone, without the cases, and without the fields at their values
             states = tuple(claim for claim in step.claims if not isinstance(getattr(claim.lhs, "family", None), Field))
             step = replace(step, claims=states or step.claims, data={**step.data, "branches": ()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -87,16 +87,19 @@ def theory_html(theory: Theory) -> str:
     alike = Alike(shown)
     name = f" of {escape(theory.system.name)}" if theory.system.name else ""
     method = "Naive mean field" if theory.is_naive else "Cavity theory"
-    meanings = "".join(
-        f"<tr><td>{mathml(s)}</td><td style='text-align:left'>{mathml(m)}</td></tr>"
-        for s, m in shown.parameters if s not in alike.others
-    )
+    meanings = meanings_html({s: m for s, m in shown.parameters if s not in alike.others})
     others = "<p>What is written for some components holds for any others in their places.</p>" if alike else ""
     every = [e for e in shown.results if not alike.stood_for(e)]
     moments = any(e.rhs.has(phi) or e.lhs.has(phi) for e in every)
     said = [*([*say("notation.moments"), " "] if moments else []), *notation(every, set())]
     words = f"<p>{inline(said)}</p>" if said else ""
-    return f"<p>{method}{name}</p><table>{meanings}</table><p>closed by</p>{_closed(every)}{words}{others}"
+    return f"<p>{method}{name}</p>{meanings}<p>closed by</p>{_closed(every)}{words}{others}"
+
+
+def meanings_html(meanings: Mapping[Any, Any]) -> str:
+    """Return symbols with what each stands for, as a table of MathML."""
+    rows = (f"<tr><td>{mathml(s)}</td><td style='text-align:left'>{mathml(m)}</td></tr>" for s, m in meanings.items())
+    return f"<table>{''.join(rows)}</table>"
 
 
 def equations_html(theory: Theory, equations: Sequence[Equation]) -> str:

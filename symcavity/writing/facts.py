@@ -9,8 +9,9 @@ from sympy import Expr, Mul, oo, sqrt
 from sympy.core.relational import Relational
 
 from symcavity.model.equations import Equation
+from symcavity.model.families import SiteQuantity, site_quantities
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, one_of, one_site
-from symcavity.model.quantities import Complementary, Quenched
+from symcavity.model.quantities import Complementary, Quenched, Variable
 from symcavity.model.support import bold
 from symcavity.record.derivation import Step
 from symcavity.sites.sets.averages import SLOPE2
@@ -82,6 +83,9 @@ def _problem(step: Step) -> Facts:
     states = {kind: list(some) for kind, some in dict(data.get("states") or {}).items() if some}
     who = [{"kind": kind, "states": some, "range": Said(over_sites(kind))} for kind, some in states.items()]
     minimize, conditions = data.get("minimize"), list(data.get("subject_to") or ())
+    named = {q.family for some in states.values() for q in some if isinstance(q, SiteQuantity)}
+    typed = site_quantities(minimize, Variable) if states else []
+    stated = [family.at_site() for family in dict.fromkeys(q.family for q in typed) if family not in named]
     first, *rest = (f"{sentence(f'problem.{word}')} " for word in ("minimise", "subject", "and"))
     rows = [(first, minimize), *((rest[place > 0], condition) for place, condition in enumerate(conditions))]
     parts = [(word, data.get(word)) for word in ("equations", "conditions") if minimize is None]
@@ -94,7 +98,7 @@ def _problem(step: Step) -> Facts:
         "drawn": [quantity(q) for q in quenched if getattr(q, "law", None) is not None],
         "anew_laws": Said(_laws(data.get("anew") or (), ())),
         "convex": minimize is not None and not (data.get("beta") or data.get("lowest")), "beta": data.get("beta"),
-        "who": who, "rows": rows, "constraints": conditions, "declared": declared,
+        "who": who, "stated": stated, "rows": rows, "constraints": conditions, "declared": declared,
         "laws": Said(_laws(quenched, data.get("heard") or ())), "choices": list(_choices(data.get("choices") or ())),
         "limit": limit(data.get("kinds") or (FEATURE, DATUM)),
     }  # fmt: skip
@@ -306,6 +310,12 @@ def _spread(step: Step) -> Facts:
 def _two_sites_closed(step: Step) -> Facts:
     rows = step.data.get("rows") or ()
     return {"rows": [{**row, "what": sentence(f"two_sites_closed.{row['what']}")} for row in rows]}
+
+
+@facts_of("two_sites_resolvent")
+def _two_sites_resolvent(step: Step) -> Facts:
+    rows = step.data.get("rows") or ()
+    return {"rows": [{**row, "what": sentence(f"two_sites_resolvent.{row['what']}")} for row in rows]}
 
 
 @facts_of("stability_average")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from sympy import Expr
+
 from symcavity.method.theory import Theory
 from symcavity.method.views import SiteView
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import SiteIndex
+from symcavity.record.symbols import OrderParameter
 
 
 class Equations(list[Equation]):
@@ -27,6 +30,19 @@ class Equations(list[Equation]):
         return equations_html(self._theory, self)
 
 
+class Meanings(dict[OrderParameter, Expr]):
+    """The order parameters of a theory and what each stands for: a dictionary, which notebooks show as formulas."""
+
+    def __reduce__(self) -> Any:
+        """As a dictionary: what another process asks for is what it holds."""
+        return dict, (dict(self),)
+
+    def _repr_html_(self) -> str:
+        from symcavity.writing.displays import meanings_html
+
+        return meanings_html(self)
+
+
 class WrittenSite(SiteView):
     """What the theory says of the sites of one kind, which notebooks show as formulas."""
 
@@ -38,6 +54,9 @@ class WrittenSite(SiteView):
 
 class WrittenTheory(Theory):
     """A theory that shows itself, its equations and its sites as formulas."""
+
+    def _meanings(self, found: dict[OrderParameter, Expr]) -> dict[OrderParameter, Expr]:
+        return Meanings(found)
 
     @property
     def equations(self) -> Equations:
@@ -53,3 +72,8 @@ class WrittenTheory(Theory):
         from symcavity.writing.displays import theory_html
 
         return theory_html(self)
+
+    def _latex(self, printer: Any) -> str:
+        """The closed equations, for ``sympy.latex``."""
+        rows = " \\\\ ".join(printer.doprint(e.lhs) + " &= " + printer.doprint(e.rhs) for e in self.equations)
+        return f"\\begin{{aligned}} {rows} \\end{{aligned}}"

@@ -7,6 +7,7 @@ import pytest
 from gallery_shared import agree, module, regression, solution, theory
 from scipy.integrate import quad
 from scipy.optimize import brentq
+from scipy.special import erfinv
 from scipy.stats import norm
 from sympy import Rational, Symbol
 
@@ -70,3 +71,40 @@ def test_binary_margin():
         near = theory("binary_margin").solve({alpha: Rational(12732, 10000)})
     assert abs(float(near[M])) < 1e-4
     assert any(w.category is NegativeEntropy and "minus infinity" in str(w.message) for w in said)
+
+
+def test_bidirectional_memory():
+    """Closed equations by hand for layers of equal size, and the largest load that follows from them."""
+    m = Symbol("m", positive=True)
+
+    def load(overlap):
+        y = erfinv(overlap)
+        c = 2 * y * np.exp(-(y**2)) / (np.sqrt(np.pi) * overlap)
+        return overlap**2 * (1 - c**2) ** 2 / (2 * y**2 * (1 + c**2))
+
+    found, M, L = solution("bidirectional_memory"), Global("M"), Global("L")
+    agree("bidirectional_memory", {alpha: load(0.95), M: 0.95, L: 0.95}, tolerance=1e-12)
+    assert float(found.stability) == np.inf
+    top = Rational("0.93278839737")
+    near = [top + shift for shift in (Rational(-1, 1000), 0, Rational(1, 1000))]
+    equal = {key: value for key, value in module("bidirectional_memory").values.items() if key != m}
+    loads = [float(theory("bidirectional_memory").solve({m: point, **equal})[alpha]) for point in near]
+    assert loads == pytest.approx([load(float(point)) for point in near], rel=1e-12)
+    assert loads[0] < loads[1] > loads[2]
+    assert loads[1] == pytest.approx(0.19980154414, abs=2e-11)
+
+
+def test_projection_memory():
+    """The load ``1 - 2/pi`` of Kanter and Sompolinsky, at which the glass has no energy; and that of one pattern.
+
+    With one pattern the nearest point is ``v*x``, and ``min sum (|x_i|*v - 1)**2/2`` is ``N*(1 - 2/pi)/2``.
+    """
+    found, energy = theory("projection_memory"), module("projection_memory").shown[0]
+    few, many = (float(found.solve({alpha: load})[energy]) / 2 for load in (Rational(1, 10**6), Rational("0.3633")))
+    assert few == pytest.approx((1 - 2 / np.pi) / 2, abs=2e-3)
+    assert 0 < many < 1e-6
+    # by hand: with r = sqrt(alpha*q) and c = sqrt(2/pi) what follows is (r - c)**2 = alpha*(r**2 - 2*c*r + 1)
+    c, load = np.sqrt(2 / np.pi), 0.2
+    r = brentq(lambda r: (r - c) ** 2 - load * (r**2 - 2 * c * r + 1), c, 5)
+    left = 1 - load / (1 - c / r)  # what 1/(1 + F) is
+    agree("projection_memory", {energy: left**2 * (r**2 - 2 * c * r + 1)}, tolerance=1e-12)

@@ -214,8 +214,8 @@ def test_the_record_says_how_and_every_claim_is_judged(robust):
     text = str(pair.derivation)
     assert "Insert two sites at once" in text
     assert "CC_w" in text
-    verdicts = [pair.derivation[key].verdicts() for key in ("pair.close", "pair.dimension")]
-    assert [v.ok for found in verdicts for v in found] == [True, True]
+    verdicts = [pair.derivation[key].verdicts() for key in ("pair.close", "pair.dimension", "pair.resolvent")]
+    assert [v.ok for found in verdicts for v in found] == [True, True, True]
 
 
 def test_the_record_is_read_back_with_what_was_asked_for(robust, saturating):

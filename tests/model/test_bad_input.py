@@ -78,6 +78,16 @@ linear = (Eq(eps[mu], to_datum), Eq(Delta[i], to_feature))
 
 REFUSED = {
     # couplings and indices
+    "a loss of one datum that is not summed": (
+        lambda: problem(q + C * Max(0, 1 - h)),
+        "not summed over the sites",
+        "Sum(C*Max(0, 1 - Sum(w[i]*x[mu, i], (i, 1, N))), (mu, 1, P))",
+    ),
+    "data counted from zero": (
+        lambda: problem(q + Sum((1 - h) ** 2, (mu, 0, P - 1))),
+        "(mu, 0, P - 1)",
+        "(mu, 1, P): sites are counted from 1",
+    ),
     "features coupled in a coupling sum": (
         lambda: problem(subject_to=[Sum(x[mu, i] * w[i] * w[j], (i, 1, N)) >= 1]),
         "index j of w[j]",

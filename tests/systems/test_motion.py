@@ -196,6 +196,7 @@ def test_the_closed_system_holds_laws_statistics_and_averages():
     ("equations", "initial", "said"),
     [
         ([Eq(x[i, t + 1], heard)], [], "x\\[i, 0\\] is missing"),
+        ([Eq(x[i, t + 1], heard.xreplace({t: t - 1}))], [Eq(x[i, 0], 0)], r"sum Sum.*x\[j, -1\].* is missing"),
         ([Eq(x[i, t], heard)], [], "not causal"),
         ([Eq(x[i, t + 1] + x[i, t], heard)], [Eq(x[i, 0], 0)], "newest value"),
         ([Eq(x[i, t + 1], heard.xreplace({t: s}))], [Eq(x[i, 0], 0)], "a time of its own"),

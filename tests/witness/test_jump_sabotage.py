@@ -4,8 +4,10 @@ from types import SimpleNamespace
 
 from sympy import DiracDelta, Eq, Heaviside, Piecewise, S, Sum, Symbol
 
-from symcavity import Coupling, Feature, N, P, Problem, i, mu
+from symcavity import Coupling, Datum, Feature, N, P, Problem, Sites, Variable, i, mu
+from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.lowest import envelope, site, strategy
+from symcavity.sites.thermal import squares
 
 x, w, s = Coupling("x"), Feature("w"), Feature("s", values=(-1, 0, 2))
 theta, gamma = Symbol("theta", positive=True), Symbol("gamma", positive=True)
@@ -83,3 +85,35 @@ def test_a_minimum_that_is_followed_is_not_the_lowest():
     assert judged(step)[1]
     step.data["local"] = False
     assert not judged(step)[1]
+
+
+def projection():
+    v, b = Datum("v"), Feature("b", values=(-1, 1))
+    return Problem(Sum((b[i] - Sum(x[mu, i] * v[mu], (mu, 1, P))) ** 2, (i, 1, N)) / 2)
+
+
+def test_the_wrong_state_beside_a_field(monkeypatch):
+    assert not failed(projection(), ("lowest", "site_energy"))
+    right = site.chosen
+    monkeypatch.setattr(site, "chosen", lambda *args: {q: -v for q, v in right(*args).items()})
+    assert failed(projection(), ("lowest",)) == {"lowest"}
+
+
+def pairs():
+    a, K = Sites("a", "K", "output unit")
+    z, b, v = Coupling("z", between=(mu, a)), Feature("b", values=(-1, 1)), Variable("v", a, values=(-1, 1))
+    product = Sum(x[mu, i] * b[i], (i, 1, N)) * Sum(z[mu, a] * v[a], (a, 1, K))
+    return Problem(-Sum(product, (mu, 1, P)))
+
+
+def test_a_force_on_one_of_two_fields(monkeypatch):
+    """The force on one field is the other one; here it is twice that."""
+    assert not failed(pairs(), ("branches", "lowest_state"))
+    right = squares._linear
+
+    def doubled(e, rule):
+        twice = isinstance(e, SiteQuantity) and e.family.name == "h_2"
+        return right(e, rule) * (2 if twice else 1)
+
+    monkeypatch.setattr(squares, "_linear", doubled)
+    assert failed(pairs(), ("branches",)) == {"branches"}

@@ -8,6 +8,7 @@ from sympy import Eq, Rational, S, Sum, Symbol, symbols, tanh
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, System, Variable, alpha, i, mu
 from symcavity.derivations import structured_network
 from symcavity.method import pair as rules
+from symcavity.method import pair_resolvent as resolvents
 from symcavity.method import pair_steps as steps
 from symcavity.model.kinds import in_units_of_n
 from symcavity.witness.judge import judge
@@ -36,11 +37,11 @@ def theory(request):
 
 def verdicts(theory, of, over):
     made = {step.key: step for step in steps.pair_steps(theory.pair(over=[over], of=of))}
-    return {key: all(v.ok for v in judge(made[key])) for key in ("pair.close", "pair.dimension")}
+    return {key: all(v.ok for v in judge(made[key])) for key in ("pair.close", "pair.dimension", "pair.resolvent")}
 
 
 def test_they_hold_as_they_are(theory):
-    assert verdicts(*theory) == {"pair.close": True, "pair.dimension": True}
+    assert verdicts(*theory) == {"pair.close": True, "pair.dimension": True, "pair.resolvent": True}
 
 
 @pytest.mark.parametrize("theory", ["regression", "network"], indirect=True)  # nothing comes back from modes
@@ -63,7 +64,20 @@ def test_a_response_that_is_doubled(theory, monkeypatch):
         return honest(self, a, c) * (2 if (a.field is None) != (c.field is None) else 1)
 
     monkeypatch.setattr(rules.Pair, "local", local)
-    assert not verdicts(*theory)["pair.close"]
+    found = verdicts(*theory)
+    assert not found["pair.close"]
+    assert not found["pair.resolvent"]
+
+
+def test_a_source_that_nothing_else_hears(theory, monkeypatch):
+    """The resolvent of single sites: what comes back through the others, under the source, is dropped."""
+    honest = resolvents.Resolvent.back
+
+    def back(self, row):
+        return honest(self, row).xreplace({self.symbols[c]: self.pair.over_sites(e) for c, e in self.local.items()})
+
+    monkeypatch.setattr(resolvents.Resolvent, "back", back)
+    assert verdicts(*theory) == {"pair.close": True, "pair.dimension": True, "pair.resolvent": False}
 
 
 def test_sites_that_differ_are_no_mean_site(monkeypatch):
@@ -72,7 +86,7 @@ def test_sites_that_differ_are_no_mean_site(monkeypatch):
     theory.memory.pop("linear instances", None)
 
     def at_sites(self, row, column):
-        one, other = (self._over_sites(self.local(a, c)) for a, c in zip(row, column, strict=True))
+        one, other = (self.over_sites(self.local(a, c)) for a, c in zip(row, column, strict=True))
         return in_units_of_n(row[0].kind.size / N) * one * other
 
     monkeypatch.setattr(rules.Pair, "at_sites", at_sites)
@@ -82,7 +96,7 @@ def test_sites_that_differ_are_no_mean_site(monkeypatch):
 def test_a_dimension_per_other_sites(theory, monkeypatch):
     honest = steps.dimension_of
     monkeypatch.setattr(steps, "dimension_of", lambda pair: honest(pair) * Rational(4, 5))
-    assert verdicts(*theory) == {"pair.close": True, "pair.dimension": False}
+    assert verdicts(*theory) == {"pair.close": True, "pair.dimension": False, "pair.resolvent": True}
 
 
 def test_the_slope_at_the_cavity_field_gives_other_overlaps():

@@ -113,6 +113,15 @@ def test_sentences_stand_where_they_hold_and_nowhere_else(words, where, elsewher
     assert elsewhere is None or not sentence_in(elsewhere, words)
 
 
+def test_coefficients_in_which_a_problem_is_stated_are_introduced():
+    from symcavity.derivations import kernel_ridge
+
+    problems = kernel_ridge.from_coefficients, kernel_ridge.from_loss
+    said = [" ".join(str(p.cavity().derivation["problem"]).replace("\u00a0", " ").split()) for p in problems]
+    words = "It is stated in the coefficients λ^μ; the variables named above take their place"
+    assert [words in one for one in said] == [True, False]
+
+
 @pytest.mark.parametrize("linear", [True, False])
 def test_a_linear_law_of_several_states_is_not_solved_by_iteration(linear):
     data = {"kind": FEATURE, "unknowns": [w[0]], "fields": [t[0]], "linear": linear}

@@ -110,14 +110,14 @@ def _widened(node: Expr, u: Symbol) -> Expr | None:
     else:
         expr, x, psi = node.expr, node.z, node.z
     forms = [e for e in sorted(expr.atoms(Add) | psi.atoms(Add), key=str) if e.has(x) and e.has(u)]
+    forms = [e for e in forms if e.is_polynomial(x, u)]  # a sum that holds functions of these is shifted inside them
     shifts = {S.Zero: None}
     for form in forms:
         across, along = (form.coeff(s) for s in (u, x))
         if along != 0 and not (across / along).has(x, u):
             shifts[-across / along] = None
     for c in shifts:
-        shift = {x: x + c * u}
-        shift |= {form: form.xreplace({x: x + c * u}).expand() for form in forms}
+        shift = {x: x + c * u} | {form: form.xreplace({x: x + c * u}).expand() for form in forms}
         moved, tilted = expr.xreplace(shift), psi.xreplace(shift)
         if moved.has(u):
             continue

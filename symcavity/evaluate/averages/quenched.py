@@ -184,9 +184,9 @@ def site_laws(
         (side,) = q.slots
         value = given.get(q, q.law)
         if value is None:
-            raise ValuesError(
-                f"The quenched parameter {q.name} has no value.", LAWS, f"{{{q.name}: {{1: '1/2', -1: '1/2'}}}}"
-            )
+            missing = [other.name for other in quenched if given.get(other, other.law) is None]
+            who = f"parameters {', '.join(missing)} have" if len(missing) > 1 else f"parameter {q.name} has"
+            raise ValuesError(f"The quenched {who} no value.", LAWS, f"{{{q.name}: {{1: '1/2', -1: '1/2'}}}}")
         law = laws[side]
         if q.low is not None:
             law.continuous.append((q, Counting(q.name, int(q.low))))

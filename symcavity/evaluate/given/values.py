@@ -163,6 +163,7 @@ class Task:
     cores: dict[Any, tuple[ClosedMap, ExactPass]] = field(default_factory=Memory)
     averaged: dict[Any, tuple[Expr, ...]] = field(default_factory=Memory)
     kinks: dict[Quenched, list[Expr]] = field(default_factory=Memory)
+    analytic: dict[Any, Any] = field(default_factory=Memory)  # the equations at complex parameters
 
     def compiled(self, expr: Expr, backend: str) -> Compiled:
         """Compile an expression, once."""

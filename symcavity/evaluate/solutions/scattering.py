@@ -12,6 +12,7 @@ from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.evaluate.given.values import GUARD, Task
 from symcavity.evaluate.solutions.next_order import SUPPORTED as LINEAR
 from symcavity.evaluate.solutions.next_order import NextOrder
+from symcavity.evaluate.solutions.spectra import SiteSpectrum, spectrum_of
 from symcavity.evaluate.solutions.spreads import Spreads, parts_of
 from symcavity.evaluate.solutions.table import Table
 from symcavity.evaluate.solutions.two_sites import two_sites
@@ -173,6 +174,31 @@ class Scattering(Table):
         Parameters and errors are those of :meth:`covariance`.
         """
         return self.covariance(what, over=over).dimension
+
+    def spectrum(self, what: Any, *, over: Any) -> SiteSpectrum:
+        """The eigenvalues of the covariances of the sites of a kind at given couplings, in the limit.
+
+        Those of the linear equivalent: the resolvent of its covariances closes in one matrix equation for each kind of
+        sites, with complex arguments.  The first two moments are those of :meth:`covariance`.
+
+        Parameters and errors are those of :meth:`covariance`.
+
+        Returns
+        -------
+        SiteSpectrum
+            ``.density(points)``, ``.edges``, ``.at_zero``, ``.moments(4)``, ``.resolvent(z)``.
+
+        Examples
+        --------
+        >>> from sympy import Eq, Sum, Symbol
+        >>> from symcavity import Coupling, N, Quenched, System, Variable, i
+        >>> J, s, b, j = Coupling("J", between=(i, i), reciprocity=1), Variable("s", i), Quenched("b", i), Symbol("j")
+        >>> network = System([Eq(s[i], Sum(J[i, j] * s[j], (j, 1, N)) / 4 + b[i])])  # (1 - J/4)**-2 of the semicircle
+        >>> found = network.cavity().solve({b: {1: "1/2", -1: "1/2"}}).spectrum(s, over=[b])
+        >>> [round(edge, 5) for edge in found.edges]
+        [0.44444, 4.0]
+        """
+        return spectrum_of(self, self.task.pair(what, over), self.stability)
 
     def pace(self, damping: float = 0.0) -> float:
         """By which factor a step of message passing shrinks small random changes, where a share of moves is not made.

@@ -38,9 +38,8 @@ class SiteCovariance:
     moments: tuple[Any, Any]
 
 
-@alone
-def two_sites(solution: Table, pair: Pair, stability: Any) -> SiteCovariance:
-    """Solve the linear equations of two sites at a solution.
+def check_pair(solution: Table, pair: Pair, stability: Any) -> None:
+    """Refuse what has no covariances of two sites.
 
     Raises
     ------
@@ -59,6 +58,18 @@ def two_sites(solution: Table, pair: Pair, stability: Any) -> SiteCovariance:
             hint="parameters at which the solution is stable, and no minimum is flat",
         )
     _check_balanced(solution, pair)
+
+
+@alone
+def two_sites(solution: Table, pair: Pair, stability: Any) -> SiteCovariance:
+    """Solve the linear equations of two sites at a solution.
+
+    Raises
+    ------
+    UnsupportedLaw, NotConverged
+        For what has no covariances.
+    """
+    check_pair(solution, pair, stability)
     rows, column, matrix = pair.system
 
     def number(expr: Expr) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import And, Dummy, Expr, Or, Piecewise, S, log, oo
+from sympy import And, Dummy, Expr, Min, Or, Piecewise, S, cancel, log, oo
 
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import UnsupportedLaw
@@ -135,6 +135,7 @@ def candidates(problem: SiteProblem, weight: Weight, told: Mapping[Any, Expr], c
     else:
         x = Dummy("x", real=True)
         own = {state: x}
+        energy = Min(*(energy.xreplace(choice) for choice in weight.choices()))
         positive = margins(problem.ranges)
         found = atoms_of(energy.xreplace(own), x, [b.xreplace(own) for b in bounds], positive)
     return [a.steeper(curvature) for a in found]
@@ -205,6 +206,9 @@ def _over_fields(
     regions = []
     for k, atom in enumerate(envelope.atoms):
         values = states(problem, told, simple(atom.state(s)), heard.eta + sources[heard.source])
+        if weight.beside:
+            values |= chosen(weight, told, atom.steeper(-force.curvature))
+        values = {q: values[q] for q in problem.law.unknowns}
         regions.append((places[k - 1] if k else None, places[k] if k < len(places) else None, values))
     t = way * heard.eta
     return LowestSolution(
@@ -233,7 +237,19 @@ def states(problem: SiteProblem, told: Mapping[Any, Expr], x: Expr, eta: Expr) -
     else:
         found = {weight.state: x}
         found |= {problem.law.carrier(heard.declared).lhs: (answered(problem) + 0).xreplace({weight.mean: x})}
-    return {q: {**told, **found}[q] for q in problem.law.unknowns}
+    return {**told, **found}
+
+
+def chosen(weight: Weight, told: Mapping[Any, Expr], atom: Atom) -> dict[SiteQuantity, Expr]:
+    """The discrete states beside a field at a candidate for its minimum: those whose energy it is."""
+    x = weight.state if not atom.is_point else atom.low
+    for choice in weight.choices():
+        energy = weight.energy.xreplace(dict(told)).xreplace(choice).xreplace({weight.state: x})
+        if cancel(energy - atom.energy(x)) == 0:
+            return choice
+    raise UnsupportedLaw(
+        f"Which of the values of {weight.beside[0]} is the lowest differs within a piece of the energy.", SUPPORTED
+    )
 
 
 def answered(problem: SiteProblem) -> Expr:

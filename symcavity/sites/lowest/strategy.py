@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from sympy import DiracDelta, Dummy, Expr, GreaterThan, Heaviside, Piecewise, Poly, S, Symbol, cancel, oo, sqrt
+from sympy import DiracDelta, Dummy, Expr, GreaterThan, Heaviside, Piecewise, Poly, S, Symbol, cancel, sqrt
 
 from symcavity.algebra.phi import gaussian_density
 from symcavity.algebra.signs import sign_of
@@ -41,7 +41,8 @@ class Lowest:
 
     def applies(self, problem: SiteProblem) -> bool:
         """Whether the site has a weight of infinite beta."""
-        return problem.law.weight is not None and problem.law.weight.beta == oo
+        weight = problem.law.weight
+        return weight is not None and weight.is_cold and not weight.others
 
     def solve(self, problem: SiteProblem) -> Solution:
         """Lay out the lowest minimum, with as few signs of self-couplings as it needs.
@@ -94,7 +95,7 @@ class Lowest:
             assumptions=(("local_minimum" if weight.is_local else "lowest", {}),),
             rests_on=(f"{key}.effective_law",),
         )
-        shown = [q for q in solution.unknowns if q in (x, weight.mean)]
+        shown = [q for q in solution.unknowns if q in (x, weight.mean, *weight.beside)]
         lowest = make(
             f"{key}.solution",
             "lowest",

@@ -144,21 +144,22 @@ class Mixture(ThermalAverages):
     def parts(self) -> tuple[Part, ...]:
         """The parts of the weight."""
         if self.weight.is_field:
-            return (self._of_a_field(),)
+            return tuple(map(self._of_a_field, self.weight.choices()))
         discrete = [q for q in self.weight.states if q.family.values]
         rows = product(*(q.family.values for q in discrete))
         return tuple(self._of_a_state(dict(zip(discrete, row, strict=True))) for row in rows)
 
-    def _of_a_field(self) -> Part:
+    def _of_a_field(self, values: dict[Any, Expr]) -> Part:
         w, F, eta, x = self.weight, self.feedback, self.field, self.weight.state
-        fixed, slope, curvature, rest = split(w.energy, x)
+        energy = w.energy.xreplace(values)
+        fixed, slope, curvature, rest = split(energy, x)
         if rest != 0 and not curvature.is_nonnegative:  # one that bends down has no Gaussian of its own
-            return Part({}, S.Zero, x, eta, F / w.beta, self._factor(w.energy, {}), self._box({}))
+            return Part(values, S.Zero, x, eta, F / w.beta, self._factor(energy, values), self._box(values))
         whole = 1 + curvature * F
         lost = fixed + (curvature * eta**2 + 2 * slope * eta - F * slope**2) / (2 * whole)
         return Part(
-            {}, -w.beta * lost - log(whole) / 2, x, (eta - F * slope) / whole, F / (w.beta * whole),
-            self._factor(rest, {}), self._box({}),
+            values, -w.beta * lost - log(whole) / 2, x, (eta - F * slope) / whole, F / (w.beta * whole),
+            self._factor(rest, values), self._box(values),
         )  # fmt: skip
 
     def _of_a_state(self, values: dict[Any, Expr]) -> Part:
@@ -267,6 +268,8 @@ class Mixture(ThermalAverages):
         """What the site sends: the mean of its state, or of the force on its field."""
         if not self.weight.is_field:
             return self.expected(self.weight.state)
+        if len(self.parts) > 1:
+            return (self.expected(self.weight.state) - self.field) / self.feedback
         (part,) = self.parts
         if self.is_square:
             return cancel((part.centre - self.field) / self.feedback)
@@ -275,7 +278,7 @@ class Mixture(ThermalAverages):
     @property
     def variance(self) -> Expr:
         """The thermal variance of the state."""
-        if not self.weight.is_field:
+        if not self.weight.is_field or len(self.parts) > 1:
             return super().variance
         (part,) = self.parts
         return part.width if self.is_square else part.width * (self._moment(2) - self._moment(1) ** 2)

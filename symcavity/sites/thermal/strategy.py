@@ -84,7 +84,8 @@ class Thermal:
 
     def applies(self, problem: SiteProblem) -> bool:
         """Whether the site has a weight."""
-        return problem.law.weight is not None
+        weight = problem.law.weight
+        return weight is not None and not weight.others
 
     def solve(self, problem: SiteProblem) -> Solution:
         """Solve the law at zero temperature; thermal averages are taken about that.
