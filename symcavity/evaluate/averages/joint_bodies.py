@@ -12,7 +12,7 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import Boolean
 
 from symcavity.algebra.compiled import compiled as function
-from symcavity.algebra.joint import KINKS, JointAverage, LawSymbol
+from symcavity.algebra.joint import KINKS, JointAverage, JointLaw, LawSymbol
 from symcavity.evaluate.averages.edges import HELD, Edges
 from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
@@ -38,7 +38,7 @@ def leaves_of(exprs: Sequence[Expr]) -> list[Any]:
 class Body:
     """What is averaged, as a function of the quantities of a law."""
 
-    def __init__(self, node: JointAverage, leaves: Sequence[Any]) -> None:
+    def __init__(self, node: JointAverage, law: JointLaw, leaves: Sequence[Any]) -> None:
         self.own = leaves_of([node.body])
         self.names = sorted(node.body.atoms(LawSymbol), key=str)
         self.sides = sides_of([node.body])
@@ -48,14 +48,14 @@ class Body:
         decided = {r: r.func(t, 0) for r, t in zip(tests, self.tests, strict=True)}
         self.gaps = function([*self.names, *self.own], gaps)
         self.call = function([*self.names, *self.tests, *self.own], node.body.xreplace(decided))
-        self.edge = Edges(node.law, [*self.sides, *gaps], list(dict.fromkeys([*leaves, *self.own])))
+        self.edge = Edges(law, [*self.sides, *gaps], list(dict.fromkeys([*leaves, *self.own])))
         self.edges = sorted({s for e in self.sides for s in e.atoms(LawSymbol)}, key=str)
         slopes = list(Matrix(self.sides).jacobian(self.edges)) if self.edges else []
         self.affine = not any(e.has(LawSymbol) for e in slopes) and not any(
             k.has(LawSymbol) for e in self.sides for k in e.atoms(*KINKS)
         )
         self.line = function([*self.edges, *self.own], [*self.sides, *slopes])
-        self.degree = _degree(node.body, {*node.law.unknowns, *node.law.fields, *(x for x, _ in node.law.definitions)})
+        self.degree = _degree(node.body, {*law.unknowns, *law.fields, *(x for x, _ in law.definitions)})
 
     def _of(self, given: Mapping[Any, float]) -> list[float]:
         return [given[s] for s in self.own]

@@ -30,16 +30,20 @@ from symcavity.algebra.joint import (
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+from symcavity.evaluate.averages.carried import Plane
 from symcavity.evaluate.averages.edges import HELD
 from symcavity.evaluate.averages.faces import Faces
 from symcavity.evaluate.averages.joint_bodies import Body, leaves_of
 from symcavity.evaluate.averages.law_code import LawCode
+from symcavity.evaluate.averages.ray_centres import SCAN, all_round, bracketed, even_centre
 from symcavity.evaluate.averages.rays import REACH, along, crossings, graded, scrambled, sign_changes, spread, turned
+from symcavity.evaluate.averages.selected import selected
 from symcavity.evaluate.watch import tick
 from symcavity.model.quantities import SiteQuantity
 from symcavity.shapes.sampling import SCRAMBLES
 
 PANELS = "panels"  # along rays, shorter and shorter towards the origin: for smooth laws that no polynomial resembles
+CARRIED = "carried"  # nodes of other parameters, between places of switching in a plane
 CROSS = "cross"  # points on the axes, which give polynomials of the third degree exactly
 LEVELS: dict[str, dict[int, tuple[int, ...]]] = {
     RULE: {1: (24, 48, 96, 192), 2: (16, 24, 36, 54, 81), 3: (12, 18, 27, 40)},  # nodes along each field
@@ -48,14 +52,14 @@ LEVELS: dict[str, dict[int, tuple[int, ...]]] = {
     PANELS: {1: (8, 16, 32), 2: (12, 18, 27, 40, 60, 90), 3: (8, 12, 18, 27)},  # directions along each angle
 }
 GOAL = {RULE: 1e-11, PANELS: 1e-11, RAYS: 1e-9}  # what finer nodes may change, relative to the average of the modulus
-SCAN, BISECTIONS = 41, 34  # points and steps with which switching is looked for along rays
+BISECTIONS = 34  # steps with which switching is looked for along rays
 PLENTY = 384  # rays, from which on ENOUGH will do
+CUT, PLANAR = (8, 12, 18, 19, 28), 2  # rays between two turns, in a plane
 TURNED = (8, 12, 18, 27, 40, 60, 90)  # directions between two places of switching, in a plane
 MOST_TURNED = 3  # from so many dimensions on, directions are sampled
 SMOOTH, JUMPING = 256, 1024  # samples of each independent set, where everything is smooth and where something jumps
 SPREAD, FEW = 512, 16  # directions of each independent set: of affine laws, and where switching is looked for
 ENOUGH = 1e-7  # where the finest rules leave more than this, there is no value
-LOOKS, GRID = 48, 61  # directions, and points along an edge, with which a center of rays is looked for
 ROUNDING = 1e-9  # of directions in which a law leaves its unknowns open
 LIGHT = 1e-20  # nodes of less weight are left out
 STEP = 1e-30  # of a complex step, which cancels nothing
@@ -116,13 +120,15 @@ class Family:
     """All averages over one law and one covariance: the law is compiled and solved once for them."""
 
     def __init__(self, law: JointLaw, covariance: Sequence[Expr]) -> None:
-        self.law, self.count = law, len(law.fields)
         self.leaves = leaves_of([*law.expressions, *covariance])
+        self.law, chosen = selected(law)
+        self.count = len(law.fields)
         self.cells = function(self.leaves, list(covariance))
-        self.code = LawCode(law, self.leaves)
+        self.code = LawCode(self.law, self.leaves)
         self.bent = bool(law.pairs) or self.code.bends is not None
         self.seen: np.ndarray | None = None
-        self.loose: list[dict[LawSymbol, float]] = []
+        self.loose: list[dict[LawSymbol, float]] = [{x: 1.0} for x in chosen]
+        self.plane: Plane | None = None
         self.open: dict[Expr, str] = {}
         self.enough: tuple[str, int] | None = None
         self.bodies: dict[JointAverage, Body] = {}
@@ -133,7 +139,7 @@ class Family:
     def join(self, node: JointAverage) -> None:
         """Add an average to those that are taken together."""
         if node not in self.bodies:
-            self.bodies[node] = Body(node, self.leaves)
+            self.bodies[node] = Body(node, self.law, self.leaves)
 
     def average(self, node: JointAverage, params: tuple[float, ...], own: tuple[float, ...]) -> float:
         """One of the averages."""
@@ -222,12 +228,22 @@ class Family:
         levels = (JUMPING if jumps else SMOOTH,) if sampled else TURNED if flat else LEVELS[way].get(rank, (1,))
         trials = [(way, level) for level in levels]
         trials += [(PANELS, level) for level in LEVELS[PANELS][rank]] if way == RULE else []
+        if self.enough in trials:
+            trials = trials[max(0, trials.index(self.enough) - 2) :]
+        plane = None if jumps else self.plane
+        if way == RAYS and faces is None and self.count == rank == PLANAR and self.code.hearing:
+            known_to_do = [] if plane is None or plane.settled is None else [plane.settled]
+            trials = [(CARRIED, level) for level in (*known_to_do, *CUT)] + trials
         before, gap, level, begun = None, np.inf, levels[0], way
-        trials = trials[max(0, trials.index(self.enough) - 2) :] if self.enough in trials else trials
         for way, level in trials:
             before, begun = (before if way == begun else None), way
             tick("averages over a law of several states")
-            if faces is not None and flat:
+            if way == CARRIED:
+                plane = plane or Plane(self.code, root, params, self._sides(bodies, params, own))
+                if (found := plane.carried(level, root @ root.T, params)) is None:
+                    plane = plane if plane.settled is None else None  # too far from where it was made
+                    continue
+            elif faces is not None and flat:
                 found = self._on_faces(faces, level, root, bodies, own)
             else:
                 found = self._at_nodes(way, level, root, params, bodies, own, faces if known else bent)
@@ -243,9 +259,14 @@ class Family:
                 last, gap = gap, float(np.max(np.abs(means - before) / sizes))
                 if flat and gap < last / 4:  # panels end where something switches: it falls as much again
                     gap *= gap / last
+            if way == CARRIED and plane is not None and plane.settled is not None:
+                gap = 0.0
             plenty = way == RAYS and not flat and level >= PLENTY
             if gap < (ENOUGH if plenty else GOAL.get(way, GOAL[RAYS])):
-                self.enough = way, level
+                if way != CARRIED:
+                    self.enough = way, level
+                elif plane is not None and not jumps:
+                    plane.settled, self.plane = level, plane
                 break
             before = means
         if not gap < ENOUGH and np.isfinite(means).all():
@@ -253,6 +274,23 @@ class Family:
             raise NotConverged(said, means, gap, "weaker fields")
         self.known.get(params, {})["level"] = way, level
         return list(means) if gap < ENOUGH else [np.nan] * len(nodes)
+
+    def _sides(
+        self, bodies: Sequence[Body], params: Any, own: Any
+    ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+        """What switches, of the law and of what is averaged, as a function of the unknowns and the fields."""
+        switching = [body for body in bodies if body.sides]
+        known = {*self.code.unknowns, *self.code.defined, *self.law.fields}
+        answering = any(not known.issuperset(body.edges) for body in switching)  # responses jump where states bend
+
+        def sides(x: np.ndarray, fields: np.ndarray) -> np.ndarray:
+            found = self.code.sides(x, fields, params)
+            if not switching:
+                return found
+            columns = self.code.columns(x, fields, params, slopes=answering)
+            return np.concatenate([found, *(body.switches(columns, own) for body in switching)])
+
+        return sides
 
     def _numbers(self) -> Sequence[int]:
         """Which independent sets of samples are used."""
@@ -336,12 +374,11 @@ class Family:
         rank = root.shape[1]
         planar = rank == MOST_TURNED - 1 and way == RAYS
         if planar:
-            rays, shares = _round(level), np.full(level, 1 / level)
+            rays, shares = all_round(level), np.full(level, 1 / level)
         else:
             rays, shares = spread(rank, self._numbers(), FEW)
         switching = [body for body in bodies if body.sides]
-        known = {*self.code.unknowns, *self.code.defined, *self.law.fields}
-        answering = any(not known.issuperset(body.edges) for body in switching)  # responses jump where states bend
+        sides_of_all = self._sides(bodies, params, own)
 
         def look(z: np.ndarray, start: Any) -> tuple[Any, Any]:
             fields = root @ z
@@ -353,11 +390,7 @@ class Family:
             x = self.code.solve(fields, params, start)
             if x is None:
                 return None, None
-            sides = [self.code.sides(x, fields, params)]
-            if switching:
-                columns = self.code.columns(x, fields, params, slopes=answering)
-                sides += [body.switches(columns, own) for body in switching]
-            return x, np.concatenate(sides)
+            return x, sides_of_all(x, fields)
 
         def marks(sides: np.ndarray) -> np.ndarray:
             return sides if faces is not None else sides > 0
@@ -366,7 +399,7 @@ class Family:
             sides = look(z, None)[1]
             return None if sides is None else marks(sides)
 
-        centre = _centre(seen) if planar else self.code.aside(root, params)
+        centre = even_centre(seen) if planar else self.code.aside(root, params)
         reach, count = REACH + float(np.linalg.norm(centre)), rays.shape[1]
         ray, r = np.repeat(np.arange(count), SCAN), np.tile(np.linspace(0, reach, SCAN), count)
 
@@ -403,7 +436,7 @@ class Family:
                 start[:, some] = there
                 return here[rows[some], np.arange(len(some))]
 
-            found = sign_changes(side, *_bracketed(ray, r, sides, hits, rows))
+            found = sign_changes(side, *bracketed(ray, r, sides, hits, rows))
         if found is None:
             return None
         place = np.arange(len(hits)) - np.searchsorted(ray[hits], ray[hits])  # which one of its ray's
@@ -467,54 +500,6 @@ class Family:
         except np.linalg.LinAlgError:
             said = "A law of several states is singular at some fields: kinks that meet share their multipliers."
             raise NotConverged(said, hint="kinks that meet as one: Abs(h) for Max(0, h) + Max(0, -h)") from None
-
-
-def _bracketed(
-    ray: np.ndarray, r: np.ndarray, sides: np.ndarray, hits: np.ndarray, rows: np.ndarray
-) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """The ends of the intervals in which rows change their sign, with the neighbors of these on the same ray."""
-    ends, values, beyond, values_beyond = [], [], [], []
-    for end, way in ((hits, -1), (hits + 1, 1)):
-        next_one = np.clip(end + way, 0, len(r) - 1)
-        there = (ray[next_one] == ray[end]) & (next_one != end)
-        there &= (sides[rows, next_one] > 0) == (sides[rows, end] > 0)
-        ends.append(r[end])
-        values.append(sides[rows, end])
-        beyond.append(np.where(there, r[next_one], np.nan))
-        values_beyond.append(sides[rows, next_one])
-    return tuple((low, high) for low, high in (ends, values, beyond, values_beyond))
-
-
-def _round(count: int) -> np.ndarray:
-    """Directions all around."""
-    angles = (np.arange(count) + 0.3) * 2 * np.pi / count
-    return np.stack([np.cos(angles), np.sin(angles)])
-
-
-def _centre(marks: Callable[[np.ndarray], Any]) -> np.ndarray:
-    """From where in a plane most rays switch equally often: the origin, or the middle of where nothing switches."""
-    rays, grid = _round(LOOKS), np.linspace(-REACH, REACH, GRID)
-
-    def uneven(centre: np.ndarray) -> float:
-        r = np.linspace(0, REACH + np.linalg.norm(centre), SCAN)
-        found = marks((centre[:, None, None] + rays[:, :, None] * r).reshape(2, -1))
-        if found is None:
-            return np.inf
-        found = found.reshape(-1, LOOKS, SCAN)
-        times = (found[..., 1:] != found[..., :-1]).any(axis=0).sum(axis=1)
-        return float(np.sum(times != np.roll(times, 1)))
-
-    best, least = np.zeros(2), uneven(np.zeros(2))
-    every = np.stack(np.meshgrid(grid, grid)).reshape(2, -1)
-    if not 0 < least < np.inf or (found := marks(every)) is None:
-        return best
-    weights = np.exp(-(every**2).sum(axis=0) / 4)
-    _, own = np.unique(found, axis=1, return_inverse=True)
-    for k in range(min(int(own.max()) + 1, FEW)):
-        middle = (every * weights)[:, own.ravel() == k].sum(axis=1) / weights[own.ravel() == k].sum()
-        if (here := uneven(middle)) < least:
-            best, least = middle, here
-    return best
 
 
 @lru_cache(maxsize=32)

@@ -42,6 +42,9 @@ class LawCode:
         self.normals = [function(list(leaves), list(row)) for row in normals]
         self.jacobian = code(list(matrix.jacobian(self.unknowns)))
         self.forces = code(list(matrix.jacobian(self.sources))) if self.sources else None
+        both = [matrix.jacobian(some) for some in (law.fields, self.sources)] if self.sources else []
+        plain = all(not e.has(LawSymbol) for table in both for e in table)
+        self.hearing = [function(list(leaves), list(table)) for table in both] if plain else []
         self.defined = [x for x, _ in law.definitions]
         given = Matrix([e for _, e in law.definitions] or [S.Zero])
         self.definitions = code([e for _, e in law.definitions])
@@ -190,25 +193,38 @@ class LawCode:
         self, x: np.ndarray, fields: np.ndarray, params: Any, *, slopes: bool = True
     ) -> dict[LawSymbol, np.ndarray]:
         """All quantities of the law, and the slopes along its sources, from the unknowns."""
-        count, size = x.shape[1], len(self.unknowns)
-        first = np.zeros((0, count), dtype=bool)
-        if self.law.pairs:  # what is zero is so without rounding
+        count = x.shape[1]
+        x, first = self._exact(x, fields, params)
+        if not (self.sources and slopes):
+            return self.all_of(x, fields, params, held_number(~first), None)
+        table, _, a = self._active([*x, *fields, *params], count)
+        forces = self._weighted(self._table(self.forces, [*x, *fields, *params], count, len(self.sources)), a, 1 - a)
+        return self.all_of(x, fields, params, held_number(~first), -np.linalg.solve(table, forces))
+
+    def _exact(self, x: np.ndarray, fields: np.ndarray, params: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The unknowns, where what is zero is so without rounding, and which pairs have a first member of zero."""
+        first = np.zeros((0, x.shape[1]), dtype=bool)
+        if self.law.pairs:
             first = self.switches(x.real, fields.real, np.real(params)) > 0
             x = x.copy()
             for (p, q), zero in zip(self.law.pairs, first, strict=True):
                 for member, where in ((p, zero), (q, ~zero)):
                     if member in self.unknowns:
                         x[self.unknowns.index(member), where] = 0.0
+        return x, first
+
+    def all_of(
+        self, x: np.ndarray, fields: np.ndarray, params: Any, held: np.ndarray, answers: np.ndarray | None
+    ) -> dict[LawSymbol, np.ndarray]:
+        """All quantities of the law from the unknowns and their slopes along the sources, if these are wanted."""
+        count, size = x.shape[1], len(self.unknowns)
         args = [*x, *fields, *params]
         out = dict(zip(self.unknowns, x, strict=True)) | dict(zip(self.law.fields, fields, strict=True))
-        out[HELD] = held_number(~first)
+        out[HELD] = held
         if self.defined:
             out |= zip(self.defined, self._table(self.definitions, args, count, 1)[:, 0], strict=True)
-        if not (self.sources and slopes):
+        if answers is None:
             return out
-        table, _, a = self._active(args, count)
-        forces = self._weighted(self._table(self.forces, args, count, len(self.sources)), a, 1 - a)
-        answers = -np.linalg.solve(table, forces)
         for k, u in enumerate(self.unknowns):
             out |= {slope(u, s): answers[:, k, n] for n, s in enumerate(self.sources)}
         if self.defined:
@@ -218,6 +234,30 @@ class LawCode:
             for k, u in enumerate(self.defined):
                 out |= {slope(u, s): whole[:, k, n] for n, s in enumerate(self.sources)}
         return out
+
+    def answering(
+        self, x: np.ndarray, fields: np.ndarray, params: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The unknowns, which members vanish, and the slopes of the unknowns along the fields."""
+        x, first = self._exact(x, fields, params)
+        table, _, a = self._active([*x, *fields, *params], x.shape[1])
+        rows = self.fields_rows(params)
+        forces = self._weighted(np.broadcast_to(rows[..., None], (*rows.shape, x.shape[1])), a, 1 - a)
+        return x, held_number(~first), -np.linalg.solve(table, forces)
+
+    def fields_rows(self, params: Any) -> np.ndarray:
+        """The slopes of equations, first and second members along the fields, which hold no states."""
+        return np.array(_called(self.hearing[0], params), dtype=float).reshape(-1, len(self.law.fields))
+
+    def sources_rows(self, params: Any) -> np.ndarray:
+        """The same along the sources."""
+        return np.array(_called(self.hearing[1], params), dtype=float).reshape(-1, len(self.sources))
+
+    def rows_at(self, x: np.ndarray, fields: np.ndarray, params: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Equations, first and second members, and their slopes along the unknowns, node by node."""
+        args, count = [*x, *fields, *params], x.shape[1]
+        table = np.moveaxis(self._table(self.jacobian, args, count, len(self.unknowns)), -1, 0)
+        return self._table(self.rows, args, count, 1)[:, 0], table
 
 
 def _called(call: Any, args: Sequence[Any]) -> Any:

@@ -88,7 +88,13 @@ def crossings(rows: np.ndarray, held: int, units: np.ndarray) -> np.ndarray:
 
 
 def along(
-    cuts: np.ndarray, units: np.ndarray, weights: np.ndarray, *, cubic: bool = False, reach: float = REACH
+    cuts: np.ndarray,
+    units: np.ndarray,
+    weights: np.ndarray,
+    *,
+    cubic: bool = False,
+    reach: float = REACH,
+    parts: int = PARTS,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nodes between cuts of rays.
 
@@ -101,6 +107,8 @@ def along(
         Whether what is averaged is a polynomial of at most third degree between two cuts, for which two nodes do.
     reach : float
         How far the rays go.
+    parts : int
+        Panels of a ray without cuts.
 
     Returns
     -------
@@ -108,7 +116,7 @@ def along(
         Points of shape (dimension, panels * nodes), panel by panel, and a point inside of each panel.
     """
     rank, count = units.shape
-    base = np.broadcast_to(np.linspace(0, reach, PARTS + 1), (count, PARTS + 1))
+    base = np.broadcast_to(np.linspace(0, reach, parts + 1), (count, parts + 1))
     edges = np.concatenate([base, np.clip(cuts, 0, reach)], axis=1)
     order = np.argsort(edges, axis=1, kind="stable")
     edges = np.take_along_axis(edges, order, axis=1)
@@ -119,7 +127,7 @@ def along(
     r = middle + half * y
     shares = half * w * r ** (rank - 1) * np.exp(-r * r / 2) / (2 ** (rank / 2 - 1) * gamma(rank / 2))
     if cubic:  # a Gauss rule of two nodes, from the moments of what lies between two cuts
-        between = np.cumsum(order > PARTS, axis=1)[ray, place] + ray * edges.shape[1]
+        between = np.cumsum(order > parts, axis=1)[ray, place] + ray * edges.shape[1]
         _, first, group = np.unique(between, return_index=True, return_inverse=True)
         size = np.bincount(group, shares.sum(axis=1))
         mean = np.bincount(group, (shares * r).sum(axis=1)) / size

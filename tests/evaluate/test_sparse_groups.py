@@ -1,0 +1,47 @@
+"""Sizes of two weights and their length together: an average over both fields, whose multipliers are not unique."""
+
+import numpy as np
+import pytest
+from sympy import symbols
+
+from symcavity.algebra.joint import JointAverage, JointLaw, LawSymbol, slope
+from symcavity.errors import UnsupportedLaw
+from symcavity.evaluate.averages.joint_laws import Family
+
+a, b, curve, q = symbols("a b curve q", positive=True)
+NAMES = ["p1", "p2", "s", "w1", "w2", "t1", "t2", "e1", "e2", "i1", "i2"]
+p1, p2, s, w1, w2, t1, t2, e1, e2, i1, i2 = (LawSymbol(name, name) for name in NAMES)
+
+
+def bounds(p, w, t, heard):
+    """The pairs of ``a*|w|``, where w hears a field and the slope p of the length."""
+    pull = heard - curve * w - b * p
+    return [((a + pull) / 2, t - w), ((a - pull) / 2, t + w)]
+
+
+LAW = JointLaw(
+    [p1, p2, s, w1, w2, t1, t2],
+    [e1, e2],
+    [b * w1 - p1 * s, b * w2 - p2 * s],
+    [*bounds(p1, w1, t1, e1 + i1), *bounds(p2, w2, t2, e2 + i2), (s, 1 - p1**2 - p2**2)],
+    [],
+    [i1, i2],
+)
+
+
+def test_the_law_is_soft_and_then_shorter():
+    """The proximal map in closed form over a fine grid; the slope of the length alone is refused, for it is open."""
+    nodes = [JointAverage(body, LAW, [q, 0, q]) for body in (w1**2, slope(w1, i1), p1**2)]
+    family = Family(LAW, nodes[0].covariance)
+    for node in nodes:
+        family.join(node)
+    found = [family.average(node, (1.0, 1.0, 1.0, 1.0), ()) for node in nodes[:2]]
+    line = np.linspace(-8, 8, 1600)
+    fields = np.stack(np.meshgrid(line, line, indexing="ij"))
+    weights = np.exp(-(fields**2).sum(axis=0) / 2) * (line[1] - line[0]) ** 2 / (2 * np.pi)
+    soft = np.sign(fields) * np.maximum(0, np.abs(fields) - 1)
+    kept = soft[0] * np.maximum(0, 1 - 1 / np.maximum(np.sqrt((soft**2).sum(axis=0)), 1e-9))
+    right = np.sum(weights * kept**2), np.sum(weights * kept * fields[0])  # the response by parts
+    assert found == pytest.approx(right, rel=3e-5)
+    with pytest.raises(UnsupportedLaw, match="undetermined"):
+        family.average(nodes[2], (1.0, 1.0, 1.0, 1.0), ())
