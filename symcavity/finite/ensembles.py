@@ -185,6 +185,8 @@ def _is_square(w: WarmInstance, few: list[SiteQuantity]) -> bool:
     """Whether energies are squares in the only continuous state at given discrete ones."""
     if w.pairs or w.sums.tied or w.sums.held or any(weight.bounds for weight in w.system.weights.values()):
         return False
+    if any(len(w.weighed(kind)) > 1 for kind in w.heard):
+        return False
     free = next(q for q in w.states if q not in few)
     parts = [split(weight.energy, weight.state)[3] for weight in w.heard.values()]
     for weight in w.sent.values():
@@ -241,9 +243,11 @@ def sampled(w: WarmInstance, sweeps: int, ladder: np.ndarray | None = None) -> E
     own, core = w.own_energies[kind], w.call(weight.state, w.own(weight))
     states, few = w.own(weight), discrete(w.own(weight))
     x = {q: _start(q, w, rng, size) for q in states}
-    hearers = [(h, w.field(h)) for h in w.heard]
-    shares = {h: w.call(f.emission.diff(weight.mean), [])() * np.ones(size) for h, f in hearers}
-    h = {k: w.fields(k, x) for k, _ in hearers}
+    hearers = {k: tuple(w.weighed(k).values()) for k in w.heard}
+    shares = {
+        f: w.call(f.emission.diff(weight.mean), [])() * np.ones(size) for some in hearers.values() for f in some
+    }
+    h = {k: [w.fields(f, x) for f in some] for k, some in hearers.items()}
     pair = w.pairs.get(kind, 0.0)
     couplings = w.instance.matrix(w.field(kind)) if pair else np.zeros((size, size))
     local = core(*x.values()) @ couplings.T if pair else np.zeros((CHAINS, size))
@@ -273,15 +277,17 @@ def sampled(w: WarmInstance, sweeps: int, ladder: np.ndarray | None = None) -> E
                 if shared:  # a sum over all sites moves the energy of all
                     cost = w.energy_of_states(whole) - w.energy_of_states(x)
                 changed = {}
-                for k, f in hearers:
-                    changed[k] = h[k] + jump * shares[k][i] * w.instance.matrix(f)[:, i][None]
-                    cost = cost + (w.losses[k](changed[k]) - w.losses[k](h[k]) + np.zeros_like(h[k])).sum(axis=1)
+                for k, some in hearers.items():
+                    turns = [jump * shares[f][i] * w.instance.matrix(f)[:, i][None] for f in some]
+                    changed[k] = [v + turn for v, turn in zip(h[k], turns, strict=True)]
+                    risen = w.losses[k](*changed[k]) - w.losses[k](*h[k])
+                    cost = cost + (risen + np.zeros_like(h[k][0])).sum(axis=1)
                 if pair:
                     cost = cost - pair * (jump[:, 0] * local[:, i] + jump[:, 0] ** 2 * couplings[i, i] / 2)
                 taken = (np.log(rng.random(CHAINS)) < -beta * cost)[:, None]
                 x[q][:, at] = np.where(taken, moved, old[q])
-                for k, _ in hearers:
-                    h[k] = np.where(taken, changed[k], h[k])
+                for k, after in changed.items():
+                    h[k] = [np.where(taken, new, old) for new, old in zip(after, h[k], strict=True)]
                 if pair:
                     local = local + np.where(taken, jump, 0) * couplings[:, i][None]
                 if sweep < first and q not in few:

@@ -35,7 +35,7 @@ def is_on_sphere(w: WarmInstance) -> bool:
     """Whether one continuous state a site has a quadratic energy, and one condition on the sum of its squares."""
     if len(w.states) != 1 or discrete(w.states) or len(w.sums.held) != 1 or w.sums.tied:
         return False
-    if any(weight.bounds for weight in w.system.weights.values()):
+    if any(weight.bounds for weight in w.system.weights.values()) or any(len(w.weighed(k)) > 1 for k in w.heard):
         return False
     ((kind, own),) = w.sent.items()
     (q,), (condition,) = w.states, w.sums.held

@@ -35,8 +35,8 @@ from symcavity.model.reading import SumCondition
 from symcavity.sites.thermal.fluctuation import KINKS
 
 SUPPORTED = (
-    "kinds of sites that send one product of their states to losses of one field or to squares of several, or meet in "
-    "pairs of one kind through couplings of reciprocity 1"
+    "kinds of sites that send one product of their states into one field, to losses of it or to squares of several "
+    "such fields, or meet in pairs of one kind through couplings of reciprocity 1"
 )
 
 
@@ -92,6 +92,9 @@ class Measure:
             if self._means.setdefault(f.sender, (core, S.Zero))[0] != core or f.components or f.inner:
                 self._refused(f"The {f.sender.sites} send more than one quantity.")
         for kind, (core, _) in self._means.items():
+            sums = [f.as_sum for f in self._fields if f.sender == kind]
+            if len(sums) > 1:
+                self._refused(f"The {kind.sites} are heard in several fields, {' and '.join(map(str, sums))}.")
             self._means[kind] = core, Variable(self._fresh("m"), kind.index).at_site()
         order = sorted(problem.kinds, key=lambda kind: kind in self._means)  # losses send the messages of the others
         for kind in order:

@@ -15,6 +15,7 @@ pytestmark = [
 a, K = Sites("a", "K", "output unit")
 x, z = Coupling("x"), Coupling("z", between=(mu, a))
 s, v, w = Feature("s", values=(-1, 1)), Variable("v", a, values=(-1, 1)), Datum("w")
+k = Symbol("k", integer=True)
 beta, H = Symbol("beta", positive=True), Symbol("H", real=True)
 h, u = Sum(x[mu, i] * s[i], (i, 1, N)), Sum(z[mu, a] * v[a], (a, 1, K))
 HALF = Rational(1, 2)
@@ -140,3 +141,23 @@ def test_continuous_states_beside_a_field():
     near = Sum(x[mu, i] * w[mu], (mu, 1, P))
     with pytest.raises(UnsupportedLaw, match="beside the field"):
         Problem(Sum((t[i] - near) ** 2 + Abs(t[i]), (i, 1, N))).cavity()
+
+
+@pytest.mark.parametrize("other", ["pairs", "data"])
+def test_states_that_are_heard_in_two_fields(other):
+    J = Coupling("J", between=(i, i), variance=1 / N, reciprocity=1)
+    second = Coupling("b")
+    loss = (h + 2 * Sum(second[mu, i] * s[i], (i, 1, N))) ** 2 + h**2
+    pairs = Sum(J[i, k] * s[i] * s[k], (i, 1, N), (k, 1, N))
+    energy = Sum(h**2, (mu, 1, P)) - pairs if other == "pairs" else Sum(loss, (mu, 1, P))
+    with pytest.raises(UnsupportedLaw, match="are heard in several fields"):
+        Problem(energy).gibbs(beta).cavity()
+
+
+def test_samples_of_what_a_field_weighs():
+    """The field of a sampled instance moves with its states: samples and sums over all states agree."""
+    warm = Problem(Sum((h - 1) ** 4, (mu, 1, P)) / 4).gibbs(beta)
+    values = {alpha: 1, beta: 1}
+    exact, drawn = (warm.simulate(values, N=8, seeds=2, method=how) for how in ("enumeration", "sampling"))
+    for observable in (average(s[i]), average(expect(s[i]) ** 2)):
+        assert abs(float(exact[observable].mean) - float(drawn[observable].mean)) < 0.03
