@@ -47,6 +47,7 @@ def test_the_variance_of_the_chaotic_network_is_that_of_the_literature(gain, var
     assert rest.moves
     assert rest[average(x[i, t] ** 2)] == pytest.approx(variance, rel=2e-14)
     assert rest[LAG](0) == pytest.approx(variance, rel=1e-13)
+    assert repr(rest[LAG]) == f"<function of the lag: {variance:.8g} at 0>"
     far = 1 - float(gain if gain == 2 else 1.5) ** 2 / (1 + np.pi / 2 * variance)  # of the slope of the force at zero
     assert rest[LAG](60) / rest[LAG](50) == pytest.approx(np.exp(-10 * far**0.5), rel=1e-5)
 

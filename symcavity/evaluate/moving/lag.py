@@ -22,3 +22,6 @@ class Lag:
         if np.ndim(lag):
             return np.array([self._at(mp.convert(v)) for v in np.asarray(lag).ravel()]).reshape(np.shape(lag))
         return self._at(to_mpf(lag) if isinstance(lag, Expr) else mp.convert(lag))
+
+    def __repr__(self) -> str:
+        return f"<function of the lag: {mp.nstr(mp.mpf(self(0)), 8)} at 0>"

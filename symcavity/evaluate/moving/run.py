@@ -220,6 +220,9 @@ class Errors(Mapping[Any, Any]):
     def __len__(self) -> int:
         return len(self._run._known)  # noqa: SLF001 - its own run
 
+    def __repr__(self) -> str:
+        return f"<standard errors: {', '.join(map(str, self)) or 'of any observable, as run.errors[observable]'}>"
+
 
 def combined(expr: Expr, values: Mapping[Any, Any], number: Any) -> Any:
     """An expression in averages with the values of these put in: sums, products and whole powers of them.
