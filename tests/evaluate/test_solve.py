@@ -132,7 +132,7 @@ def test_a_number_is_the_value_at_every_site(ridge, one):
         ({kernel_ridge.a: {1: "1/2", "1.0": "1/2"}}, "twice"),
         ({kernel_ridge.a: {}}, "empty"),
         ({kernel_ridge.a: ["x"] * 50}, "'x'"),
-        ({kernel_ridge.a: np.ones(50, dtype=complex)}, "1"),
+        ({kernel_ridge.a: np.full(50, 1 + 1j)}, "1"),
     ],
     ids=lambda v: str(v)[:30],
 )

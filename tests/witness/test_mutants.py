@@ -42,7 +42,7 @@ from symcavity import (
     i,
     mu,
 )
-from symcavity.algebra import gaussian, piecewise
+from symcavity.algebra import gaussian, hinge_average, piecewise
 from symcavity.derivations import kernel_ridge
 from symcavity.evaluate.solutions import scattering
 from symcavity.method import eliminate, kkt, messages, orders, stability
@@ -316,7 +316,7 @@ MUTANTS = {
         "return found.xreplace", "return 1 + found.xreplace", "closure.q_lambda",
     ),
     # closed forms
-    "moments of a hinge": (hinge, gaussian, "_hinges", "c if j % 2 else -c", "c", "datum.response"),
+    "moments of a hinge": (hinge, hinge_average, "_hinges", "c if j % 2 else -c", "c", "datum.response"),
     "shifts of an exponential": (
         named_exponential, gaussian, "_special_term",
         "exp(offset + slope**2 / 2)", "exp(offset + slope**2)", "named.result",

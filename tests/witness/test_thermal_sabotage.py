@@ -32,8 +32,8 @@ def test_a_width_without_beta(monkeypatch):
     """The fluctuations of a field, ``F`` in the place of ``F/beta``."""
     right = states.Mixture._of_a_field
 
-    def wrong(self):
-        part = right(self)
+    def wrong(self, values):
+        part = right(self, values)
         return replace(part, width=part.width * self.weight.beta)
 
     monkeypatch.setattr(states.Mixture, "_of_a_field", wrong)

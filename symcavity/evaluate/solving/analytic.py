@@ -42,7 +42,7 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.precision import alone, mp
-from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.averages.digits import ExactPass
 from symcavity.evaluate.averages.integrals import Pass
 from symcavity.evaluate.given.complex_values import environment, read_complex
@@ -177,16 +177,17 @@ def solve_analytic(
     Raises
     ------
     ValuesError
-        If the values do not fit the theory.
+        If the values do not fit the theory, or not all of its laws are linear.
     UnsupportedLaw
-        If laws are not linear, or a parameter is sought.
+        If a parameter is sought, or the equations are not analytic.
     NotConverged
         If no root with a stability below one was found.
     """
     given, complexes = read_complex(task, values, dps)
     if not task.linear:
-        names = ", ".join(map(str, complexes))
-        raise UnsupportedLaw(f"{names} is complex, and not all laws are linear.", SUPPORTED)
+        shown = " and ".join(f"{s} = {given.exact[s]}" for s in complexes)
+        said = f"The value {shown} is complex, and not all laws are linear."
+        raise ValuesError(said, "real numbers; complex ones of " + SUPPORTED)
     if complexes not in task.analytic:
         task.analytic[complexes] = AnalyticMap(task, complexes, observable)
     found: AnalyticMap = task.analytic[complexes]
