@@ -129,6 +129,7 @@ class Family:
         self.seen: np.ndarray | None = None
         self.loose: list[dict[LawSymbol, float]] = [{x: 1.0} for x in chosen]
         self.plane: Plane | None = None
+        self.misses, self.pause = 0, 0  # how often nodes in a plane were of no use, and averages before the next trial
         self.open: dict[Expr, str] = {}
         self.enough: tuple[str, int] | None = None
         self.bodies: dict[JointAverage, Body] = {}
@@ -231,7 +232,10 @@ class Family:
         if self.enough in trials:
             trials = trials[max(0, trials.index(self.enough) - 2) :]
         plane = None if jumps else self.plane
-        if way == RAYS and faces is None and self.count == rank == PLANAR and self.code.hearing:
+        is_planar = way == RAYS and faces is None and self.count == rank == PLANAR and self.code.hearing
+        if is_planar and plane is None and self.pause:  # where they do not settle they are tried ever more rarely
+            is_planar, self.pause = False, self.pause - 1
+        if is_planar:
             known_to_do = [] if plane is None or plane.settled is None else [plane.settled]
             trials = [(CARRIED, level) for level in (*known_to_do, *CUT)] + trials
         before, gap, level, begun = None, np.inf, levels[0], way
@@ -263,6 +267,9 @@ class Family:
                 gap = 0.0
             plenty = way == RAYS and not flat and level >= PLENTY
             if gap < (ENOUGH if plenty else GOAL.get(way, GOAL[RAYS])):
+                if is_planar:
+                    self.misses = 0 if way == CARRIED else self.misses + 1
+                    self.pause = 4**self.misses if self.misses else 0
                 if way != CARRIED:
                     self.enough = way, level
                 elif plane is not None and not jumps:
