@@ -10,7 +10,7 @@ from sympy.core.relational import Relational
 
 from symcavity.model.equations import Equation
 from symcavity.model.families import SiteQuantity, site_quantities
-from symcavity.model.kinds import DATUM, FEATURE, Kind, N, one_of, one_site
+from symcavity.model.kinds import DATUM, FEATURE, Kind, N, one_of, one_site, sorted_kinds
 from symcavity.model.quantities import Complementary, Quenched, Variable
 from symcavity.model.support import bold
 from symcavity.record.derivation import Step
@@ -77,10 +77,20 @@ def limit(kinds: Iterable[Kind]) -> Said:
 # ------------------------------------------------------------------------------- the declared problem
 
 
+def _weighed(energy: Any) -> dict[Kind, list[Any]]:
+    """The states that an energy weighs; the messages of sites that have none are not among them."""
+    weighed: dict[Kind, list[Any]] = {}
+    for family in sorted({q.family for q in site_quantities(energy, Variable)}, key=lambda f: f.name):
+        weighed.setdefault(family.slots[0], []).append(family.at_site())
+    return {kind: weighed[kind] for kind in sorted_kinds(weighed)}
+
+
 @facts_of("problem")
 def _problem(step: Step) -> Facts:
     data = step.data
     states = {kind: list(some) for kind, some in dict(data.get("states") or {}).items() if some}
+    if data.get("beta") or data.get("lowest"):
+        states = _weighed(data.get("minimize"))
     who = [{"kind": kind, "states": some, "range": Said(over_sites(kind))} for kind, some in states.items()]
     minimize, conditions = data.get("minimize"), list(data.get("subject_to") or ())
     named = {q.family for some in states.values() for q in some if isinstance(q, SiteQuantity)}
