@@ -42,7 +42,11 @@ def test_against_descent_from_many_points(kind, equality):
     for _ in range(30):
         size = {"type": "eq" if equality else "ineq", "fun": lambda y: 3 - weights @ y**2}
         best = min(best, minimize(lambda y: energy(form, y), rng.normal(size=5), constraints=size, tol=1e-12).fun)
-    assert energy(form, found) == pytest.approx(best, abs=1e-5 * abs(best))
+    assert energy(form, found) == pytest.approx(best, abs=1e-5 * abs(best))  # as far as descents find it
+    around = found + 0.1 * rng.normal(size=(1000, 5))  # of the same length, near the lowest one: none is lower
+    around *= np.sqrt(length / (around**2 @ weights))[:, None]
+    others = around @ form.slope + np.einsum("ki,ij,kj->k", around, form.matrix, around) / 2
+    assert np.all(others >= energy(form, found) - 1e-12 * abs(best))
 
 
 @pytest.mark.parametrize("field", [0, Rational(1, 2)])
