@@ -17,7 +17,7 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.model.convexity import seeded
 from symcavity.model.quantities import Global
 from symcavity.sites.branching.branches import Branch
-from symcavity.sites.branching.draws import DRAWS, Draws, symbols_in
+from symcavity.sites.branching.draws import DRAWS, Cases, Draws, symbols_in
 from symcavity.sites.branching.solution import Region
 from symcavity.sites.branching.unknowns import GRID, straightened, turned
 
@@ -89,15 +89,17 @@ class Layout:
                     return factor if isinstance(factor, sign) else factor / Abs(factor)
         return S.One
 
-    def _symbols(self) -> list[Any]:
+    def _exprs(self) -> list[Expr]:
         exprs = [e for lines in self.lines for line in lines for e in line]
         exprs += [v for b in self.branches for v in b.values.values()] + [self.reference]
-        exprs += [b.implicit[1] for b in self.branches if b.implicit]
-        return symbols_in(exprs, {self.inner, *(b.implicit[0] for b in self.branches if b.implicit)})
+        return exprs + [b.implicit[1] for b in self.branches if b.implicit]
+
+    def _moving(self) -> set[Symbol]:
+        return {self.inner, *(b.implicit[0] for b in self.branches if b.implicit)}
 
     def arrange(self) -> tuple[tuple[Region, ...], tuple[Branch, ...], Expr, tuple[Relational, ...]]:
         """Return (regions, branches, reflection, inequalities left open)."""
-        symbols = self._symbols()
+        symbols, cases = symbols_in(self._exprs(), self._moving()), Cases(self._exprs(), list(self._moving()))
         self._turn_falling(symbols)
 
         def call(expr: Expr, *first: Symbol) -> Any:
@@ -109,11 +111,9 @@ class Layout:
         layouts: list[tuple[tuple[int, ...], list[float]]] = []
         points = []
         first: list[tuple[float, Any]] = []  # the reflection and the lines at the first point
-        for _ in range(DRAWS):
-            point = [
-                0.0 if s in self.sources else v
-                for s, v in zip(symbols, self.draws.sample(symbols, rng), strict=True)
-            ]
+        for draw in range(cases.number):
+            drawn = cases.decide(draw, symbols, self.draws.sample(symbols, rng), rng)
+            point = [0.0 if s in self.sources else v for s, v in zip(symbols, drawn, strict=True)]
             s, *flat = numbers(*point)
             found = iter(flat)
             lines = [[(next(found), next(found)) for _ in ls] for ls in self.lines]

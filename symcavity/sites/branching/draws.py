@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import islice, product
 from typing import Any
 
-from sympy import Expr, Symbol
+from sympy import Eq, Expr, Float, KroneckerDelta, Ne, Symbol
+from sympy.core.relational import Relational
 
 from symcavity.model.convexity import sample_parameter, sample_quenched
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.sites.branching.branches import Branch
 
-DRAWS = 24
+DRAWS, MOST_CASES = 24, 96
 
 
 def symbols_in(exprs: Sequence[Expr], bound: set[Symbol]) -> list[Any]:
@@ -30,6 +32,67 @@ def sample_value(symbol: Any, rng: random.Random) -> float:
     if symbol.is_positive is None and symbol.is_negative is None:
         return rng.gauss(0, 1.5)
     return sample_parameter(symbol, rng)
+
+
+class Cases:
+    """The tests on labels in a law, and values of labels at which they come out in every way.
+
+    A label that is drawn from the reals is never the number that a test asks for, and seldom beyond a far bound.
+
+    Parameters
+    ----------
+    exprs : sequence of Expr
+        The law.
+    moving : sequence of Symbol
+        The field and the unknowns: what they decide is no test on labels.
+    """
+
+    def __init__(self, exprs: Sequence[Expr], moving: Sequence[Symbol]) -> None:
+        found = {t for e in exprs for t in e.atoms(Relational, KroneckerDelta)}
+        tests = [(t, _by_label(t)) for t in sorted(found, key=str) if not t.has(*moving)]
+        self._tests = [(t, *label) for t, label in tests if label is not None]
+        ways = [(0, None) if isinstance(t, Eq | Ne | KroneckerDelta) else (-1, 1) for t, _, _ in self._tests]
+        self._ways = list(islice(product(*ways), MOST_CASES))
+
+    @property
+    def number(self) -> int:
+        """How many draws show all of them, each several times where they are few."""
+        return max(DRAWS, len(self._ways))
+
+    def decide(self, draw: int, symbols: Sequence[Any], point: Sequence[float], rng: random.Random) -> list[float]:
+        """Move labels at a point so that each test comes out in the way whose turn it is.
+
+        Parameters
+        ----------
+        draw : int
+            The number of the draw.
+        symbols, point
+            The parameters, and their values.
+        rng : Random
+            How far beyond a bound a label lies.
+        """
+        here = dict(zip(symbols, point, strict=True))
+        for (_, label, place), way in zip(self._tests, self._ways[draw % len(self._ways)], strict=True):
+            if way is None or label not in here:
+                continue
+            at = float(place.xreplace({s: Float(v) for s, v in here.items() if s != label}))
+            at += way * abs(rng.gauss(0, 1.0))
+            values = label.family.values
+            if values:
+                at = min(map(float, values), key=lambda v: abs(v - at))
+            if values or at > 0 or not label.family.positive:
+                here[label] = at
+        return [here[s] for s in symbols]
+
+
+def _by_label(test: Any) -> tuple[SiteQuantity, Expr] | None:
+    """A label on which a test depends linearly, and where its two sides are equal; None where there is none."""
+    gap = test.args[0] - test.args[1]
+    for label in sorted(site_quantities(gap, Quenched), key=str):
+        slope = gap.diff(label)
+        if slope.is_number and slope != 0:
+            return label, (label - gap / slope).expand()
+    return None
 
 
 class Draws:
