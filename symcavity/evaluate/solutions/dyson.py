@@ -23,7 +23,6 @@ from symcavity.evaluate.solutions.contraction import newton, root_of
 from symcavity.evaluate.tolerances import tolerances
 
 NEARER = 8  # by what factor arguments come nearer to the real axis
-FASTEST = 1.05  # by how much a real argument changes in a step, so that no band of eigenvalues is stepped over
 
 
 @dataclass(frozen=True)
@@ -183,7 +182,7 @@ class Dyson:
         """``1/z`` where real arguments meet the first eigenvalue."""
         step = 1 / float(self.local[self.target, self.target]) / 64
         while True:
-            step = min(step, place * (FASTEST - 1)) if place else step
+            step = min(step, place * tolerances().band) if place else step
             if step <= 4 * np.finfo(float).eps * place:
                 return place
             there = place + way * step
