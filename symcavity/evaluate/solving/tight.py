@@ -19,7 +19,7 @@ from symcavity.errors import NotConverged
 from symcavity.evaluate.closed_map import Root
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solving.exact_root import exact_root, inverse_without
-from symcavity.evaluate.solving.rest import Point, Rest
+from symcavity.evaluate.solving.limit_at_rest import Point, Rest
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.watch import tick
 
