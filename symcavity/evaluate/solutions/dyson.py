@@ -96,7 +96,7 @@ class Dyson:
 
     def near(self, start: np.ndarray, inverse: complex) -> np.ndarray | None:
         """The resolvent near a start, if its means are there."""
-        found, _ = newton(_At(self, inverse), start.ravel())
+        found, _ = newton(_AtArgument(self, inverse), start.ravel())
         return None if found is None else found.reshape(start.shape)
 
     def units(self, mean: np.ndarray) -> np.ndarray:
@@ -128,10 +128,10 @@ class Dyson:
         """
         far = max(abs(z), float(abs(self.local[self.target, self.target])))
 
-        def raised(k: int) -> _At:  # at real arguments the means need not contract, but above them they do
-            return _At(self, 1 / (z + 1j * far / NEARER**k) if z.real > 0 else 1 / z)
+        def raised(k: int) -> _AtArgument:  # at real arguments the means need not contract, but above them they do
+            return _AtArgument(self, 1 / (z + 1j * far / NEARER**k) if z.real > 0 else 1 / z)
 
-        equations = _At(self, 1 / z)
+        equations = _AtArgument(self, 1 / z)
         starts = (equations.begin(),) if near is None else (near.ravel(), equations.begin())
         found, _ = root_of(equations, starts, raised)
         if found is not None:
@@ -194,7 +194,7 @@ class Dyson:
 
 
 @dataclass(frozen=True)
-class _At:
+class _AtArgument:
     """The matrix equation at one argument, of the means as a vector."""
 
     dyson: Dyson

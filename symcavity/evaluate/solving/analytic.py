@@ -192,7 +192,7 @@ def solve_analytic(
 
 @alone
 def _solved(task: Task, closed: AnalyticMap, given: Given, observable: Callable[[Any], Expr]) -> AnalyticSolution:
-    equations = _At(task, closed, given)
+    equations = _AtValues(task, closed, given)
     with np.errstate(all="ignore"):
         root, step = root_of(equations, equations.starts(), lambda _: equations)
     is_quick, x, gain, error = given.is_quick(task), [], mp.inf, mp.inf
@@ -222,7 +222,7 @@ def _solved(task: Task, closed: AnalyticMap, given: Given, observable: Callable[
 
 
 @dataclass(frozen=True)
-class _At:
+class _AtValues:
     """The closed equations at values, in double."""
 
     task: Task
