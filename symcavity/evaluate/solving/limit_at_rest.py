@@ -3,12 +3,12 @@
 The closed equations are not defined where a moment is zero; the limit is.  There the logarithms of what vanishes or
 diverges move by equal steps, and all else has settled.
 
-Three families need it: convex problems whose saddle has its root at the boundary (labels that are zero or too weak for
-a kink, a tube or a slack constraint; penalties that let no state through; exact recoveries), systems whose states all
-vanish, as those of a silent network, and Gibbs measures whose thermal means do.  The saddle says which of its
-coordinates are zero at such a root, and the value of the minimum.  It does not say in which proportion they go to zero: there its barrier decides, and not the
-problem.  The proportion is the leading eigenvector of the map linearised at rest, and moments that stay finite beside
-responses that vanish, as those of multipliers at a kink, depend on it.
+Three families need it: convex problems whose saddle has its root at the boundary (labels that are zero or too weak
+for a kink, a tube or a slack constraint; penalties that let no state through; exact recoveries), systems whose states
+all vanish, as those of a silent network, and Gibbs measures whose thermal means do. The saddle says which of its
+coordinates are zero at such a root, and the value of the minimum. It does not say in which proportion they go to
+zero: there its barrier decides, and not the problem. The proportion is the leading eigenvector of the map linearised
+at rest, and moments that stay finite beside responses that vanish, as those of multipliers at a kink, depend on it.
 """
 
 from __future__ import annotations
