@@ -178,24 +178,8 @@ def _add_studies(commands: Any) -> None:
     parser.add_argument("--plot", metavar="F", help="draw the line")
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
-    from symcavity import __version__
-
-    parser = _Parser(
-        prog="symcavity",
-        description="Derive, print, evaluate and test cavity theories of convex learning problems.",
-        epilog="examples:\n"
-        "  symcavity list\n"
-        "  symcavity derive gardner --latex gardner.tex\n"
-        "  symcavity solve gardner kappa=1/2 --dps 50\n"
-        "  symcavity simulate gardner alpha=1.2 --N 200 --seeds 20\n"
-        "  symcavity check my_problem.py\n\n'symcavity COMMAND --help' explains a command by examples.",
-        formatter_class=_Help,
-    )
-    parser.add_argument("--version", action="version", version=f"symcavity {__version__}")
-    _add_loudness(parser, default=False)
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+def _add_derivations(commands: Any) -> None:
+    """What shows declarations, derives them, and checks derivations."""
     words = "Show the derivations that are installed."
     listed = _add(commands, "list", showing.show_list, words, "symcavity list --parameters", target=False)
     listed.add_argument("--parameters", action="store_true", help="list the parameters of each")
@@ -244,6 +228,10 @@ def build_parser() -> argparse.ArgumentParser:
         "symcavity check my_problem.py --dps 30",
     )
     _add_digits(check, 50, "digits of the checks by number")
+
+
+def _add_solve(commands: Any) -> None:
+    """Numbers of the theory."""
     solve = _add(
         commands,
         "solve",
@@ -261,6 +249,10 @@ def build_parser() -> argparse.ArgumentParser:
     solve.add_argument("--certify", action="store_true", help="prove in which intervals the numbers lie")
     solve.add_argument("--json", action="store_true", help="print JSON; numbers are strings, with all digits")
     _add_shown(solve, "print this observable too")
+
+
+def _add_instances(commands: Any) -> None:
+    """Finite instances, and messages on them, beside the theory."""
     simulate = _add(
         commands,
         "simulate",
@@ -293,6 +285,10 @@ def build_parser() -> argparse.ArgumentParser:
     messages.add_argument("--damping", type=float, default=0.0, help="damping factor d: new = d*old + (1 - d)*update")
     _add_shown(messages, "compare only this observable")
     messages.add_argument("--plot", metavar="F", help="draw the first observable, step by step")
+
+
+def _add_sweep(commands: Any) -> None:
+    """The theory over a grid, with or without instances."""
     sweep = _add(
         commands,
         "sweep",
@@ -317,7 +313,10 @@ def build_parser() -> argparse.ArgumentParser:
     sweep.add_argument("--x", default="", help="horizontal axis (default: the first grid)")
     sweep.add_argument("--y", default="", help="the vertical axis (default: alpha, where it comes out)")
     _add_shown(sweep, "a column for this observable")
-    _add_studies(commands)
+
+
+def _add_motion(commands: Any) -> None:
+    """States that move in time, and instances that get one site more."""
     evolve = _add(
         commands,
         "evolve",
@@ -352,6 +351,10 @@ def build_parser() -> argparse.ArgumentParser:
         instances=True,
     )
     experiment.add_argument("--plot", metavar="F", help="draw the new variables against their prediction")
+
+
+def _add_reports(commands: Any) -> None:
+    """Folders of results, and the geometry of points."""
     report = _add(
         commands,
         "report",
@@ -386,6 +389,33 @@ def build_parser() -> argparse.ArgumentParser:
     manifold.add_argument("--oblique", action="store_true", help="keep deviations along the centre")
     manifold.add_argument("--json", action="store_true", help="print JSON")
     manifold.add_argument("--csv", metavar="F", help="write the table")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    from symcavity import __version__
+
+    parser = _Parser(
+        prog="symcavity",
+        description="Derive, print, evaluate and test cavity theories of convex learning problems.",
+        epilog="examples:\n"
+        "  symcavity list\n"
+        "  symcavity derive gardner --latex gardner.tex\n"
+        "  symcavity solve gardner kappa=1/2 --dps 50\n"
+        "  symcavity simulate gardner alpha=1.2 --N 200 --seeds 20\n"
+        "  symcavity check my_problem.py\n\n'symcavity COMMAND --help' explains a command by examples.",
+        formatter_class=_Help,
+    )
+    parser.add_argument("--version", action="version", version=f"symcavity {__version__}")
+    _add_loudness(parser, default=False)
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_derivations(commands)
+    _add_solve(commands)
+    _add_instances(commands)
+    _add_sweep(commands)
+    _add_studies(commands)
+    _add_motion(commands)
+    _add_reports(commands)
     for name in _AS_DATA:
         commands.choices[name].add_argument("--json", action="store_true", help="print JSON")
     return parser

@@ -18,8 +18,9 @@ from symcavity.algebra.precision import mp
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
 from symcavity.evaluate.closed_map import Root
 from symcavity.evaluate.given.arguments import NO_SOLUTION
+from symcavity.evaluate.given.checked_values import read_values
 from symcavity.evaluate.given.complex_values import has_complex
-from symcavity.evaluate.given.values import GibbsMeasure, Task, read_values
+from symcavity.evaluate.given.values import GibbsMeasure, Task
 from symcavity.evaluate.solutions.sampled import SampledSolution
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving import saddle_attempt

@@ -14,8 +14,9 @@ from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, Val
 from symcavity.evaluate.averages.gaussian_laws import absorb, gaussian_laws
 from symcavity.evaluate.averages.integrals import Grids, Pass
 from symcavity.evaluate.binding import bind, solve_bound, task_of
+from symcavity.evaluate.given.checked_values import read_values
 from symcavity.evaluate.given.sizes import completed
-from symcavity.evaluate.given.values import Given, Task, read_values
+from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solving.meeting import meet
 from symcavity.method.close import kind_of_body, over_sites
 from symcavity.method.heard import without_fields

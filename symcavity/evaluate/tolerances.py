@@ -69,6 +69,18 @@ class Tolerances:
         The last step, as a share of the point, of Newton's method at a root of a saddle.
     beside : float
         How closely the load is known at which solutions end.
+    recovered : float
+        The share of a variance, left beside quenched fields, below which an exact recovery is looked for.
+    left : float
+        The share of a number that is left of one that vanishes, as multipliers of tight conditions go to infinity.
+    apart : float
+        The eigenvalue, in their mean, from which on eigenvalues of covariances are told from zero.
+    band : float
+        The share by which a real argument moves at most on the way to the first eigenvalue: a band has to be wider.
+    sure : float
+        The share of eigenvalues up to which that of those that are zero is known.
+    ruled : float
+        The share up to which two rules for a law of what is given at sites agree on products of their responses.
     moved : float
         The share of its mean square by which a state that was sampled differs from itself much later, if it moves.
     stayed : float
@@ -104,6 +116,12 @@ class Tolerances:
     short: float = 1e-6
     beside: float = 1e-4
     balanced: float = 1e-18
+    recovered: float = 1e-2
+    left: float = 1e-2
+    apart: float = 1e-5
+    band: float = 0.05
+    sure: float = 1e-6
+    ruled: float = 1e-10
     moved: float = 1e-4
     stayed: float = 1e-6
 

@@ -357,14 +357,7 @@ def compare(
         )
     solution = theory
     if isinstance(theory, Theory):
-        try:
-            solution, remark = solved_at(theory, point_of(sim))
-        except ValuesError:
-            if len(sim.sizes) == 1:
-                raise
-            sim = sim.largest
-            solution, remark = solved_at(theory, point_of(sim))
-            remark = f"{remark} The theory itself depends on N: only the largest size is compared.".strip()
+        solution, remark, sim = _solved(theory, sim)
     if not hasattr(solution, "__getitem__"):
         raise ValuesError(f"{theory!r} has no values to compare.", "a theory, or a solution of one")
     if observables is None:
@@ -389,6 +382,17 @@ def compare(
         rows.append(Row(observable, value, measured, note, found))
     root = bool(sim.system.rewritten["centre"].balances)
     return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark, len(sim.failed), root)
+
+
+def _solved(theory: Theory, sim: Any) -> tuple[Any, str, Any]:
+    """The theory at the values of a simulation, a remark, and the instances with which it is compared."""
+    try:
+        return *solved_at(theory, point_of(sim)), sim
+    except ValuesError:
+        if len(sim.sizes) == 1:
+            raise
+    solution, remark = solved_at(theory, point_of(sim.largest))
+    return solution, f"{remark} The theory itself depends on N: only the largest size is compared.".strip(), sim.largest
 
 
 def _observable(value: Any, system: System, theory: Any) -> Expr:

@@ -11,6 +11,7 @@ import numpy as np
 from sympy import Expr
 
 from symcavity.errors import UnsupportedLaw, ValuesError
+from symcavity.finite.chains import CHAINS, STREAM, Chains, start_of
 from symcavity.finite.draw import stream
 from symcavity.finite.sphere import form_of, is_on_sphere, lowest_on_sphere
 from symcavity.finite.warm import WarmInstance, discrete
@@ -18,10 +19,8 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.thermal.states import split
 
 MOST = {"enumeration": 1 << 18, "integration": 1 << 13}  # configurations that are summed over
-CHAINS, SWEEPS, FIRST = 8, 400, 4  # of samples; one in FIRST of all sweeps comes before the first that counts
+SWEEPS, FIRST = 400, 4  # of samples; one in FIRST of all sweeps comes before the first that counts
 TOGETHER = 1 << 14  # configurations whose energies are computed at once
-ASKED = 0.45  # the share of moves that is accepted
-_CHAINS = 11  # beside the numbers of the other draws of an instance
 COOLED = (0.1, 30.0)  # inverse temperatures between which chains are cooled, in units of a site's energy
 NODES = 24  # of a Gauss-Hermite rule
 
@@ -172,8 +171,8 @@ def annealed(w: WarmInstance, sweeps: int) -> Ensemble:
     The inverse temperature grows from sweep to sweep, from what moves all states to what moves none, in units of the
     spread of the energy of a site over random configurations.
     """
-    rng = stream(w.instance.seed, _CHAINS + 1)
-    x = {q: _start(q, w, rng, w.size(next(iter(q.site)))) for q in w.states}
+    rng = stream(w.instance.seed, STREAM + 1)
+    x = {q: start_of(q, w, rng, w.size(next(iter(q.site)))) for q in w.states}
     unit = float(np.std(w.energy(x))) / np.sqrt(sum(v.shape[1] for v in x.values())) or 1.0
     first = sweeps // FIRST
     ladder = np.geomspace(*COOLED, sweeps + first) / unit
@@ -236,86 +235,14 @@ def sampled(w: WarmInstance, sweeps: int, ladder: np.ndarray | None = None) -> E
 
     ``ladder`` has an inverse temperature for each sweep, where that is not the one of the measure.
     """
-    if len(w.sent) > 1:
-        raise UnsupportedLaw("Several kinds of sites fluctuate.", "samples of one kind of site with states")
-    ((kind, weight),) = w.sent.items()
-    rng, size = stream(w.instance.seed, _CHAINS), w.size(kind)
-    own, core = w.own_energies[kind], w.call(weight.state, w.own(weight))
-    states, few = w.own(weight), discrete(w.own(weight))
-    x = {q: _start(q, w, rng, size) for q in states}
-    hearers = {k: tuple(w.weighed(k).values()) for k in w.heard}
-    shares = {
-        f: w.call(f.emission.diff(weight.mean), [])() * np.ones(size) for some in hearers.values() for f in some
-    }
-    h = {k: [w.fields(f, x) for f in some] for k, some in hearers.items()}
-    pair = w.pairs.get(kind, 0.0)
-    couplings = w.instance.matrix(w.field(kind)) if pair else np.zeros((size, size))
-    local = core(*x.values()) @ couplings.T if pair else np.zeros((CHAINS, size))
-    step, kept = dict.fromkeys(states, np.ones((CHAINS, size))), []
-    first, shared = sweeps // FIRST, bool(w.sums.tied or w.sums.held)
-    if any(c.equality for c in w.sums.held):
-        raise UnsupportedLaw(
-            f"{w.sums.held[0].declared} holds exactly: no move of one site keeps it.", "smaller sizes, inequalities"
-        )
+    chains, first, kept = Chains(w), sweeps // FIRST, []
     for sweep in range(sweeps + first):
         beta = w.beta if ladder is None else float(ladder[sweep])
-        for i in range(size):
-            at = np.s_[i : i + 1]
-            for q in states:
-                old = {p: v[:, at] for p, v in x.items()}
-                whole = {p: v.copy() for p, v in x.items()} if shared else x
-                if q in few:
-                    moved = rng.choice([float(v) for v in q.family.values], size=(CHAINS, 1))
-                else:
-                    moved = old[q] + step[q][:, at] * rng.normal(size=(CHAINS, 1))
-                new = {**old, q: moved}
-                whole[q][:, at] = moved if shared else whole[q][:, at]
-                values = [own(*c.values(), at=at) - 0.0 for c in (old, new)] if not shared else [0.0, 0.0]
-                one, two = (np.broadcast_to(core(*c.values(), at=at), (CHAINS, 1)) for c in (old, new))
-                jump = two - one
-                cost = (values[1] - values[0] + np.zeros((CHAINS, 1)))[:, 0]
-                if shared:  # a sum over all sites moves the energy of all
-                    cost = w.energy_of_states(whole) - w.energy_of_states(x)
-                changed = {}
-                for k, some in hearers.items():
-                    turns = [jump * shares[f][i] * w.instance.matrix(f)[:, i][None] for f in some]
-                    changed[k] = [v + turn for v, turn in zip(h[k], turns, strict=True)]
-                    risen = w.losses[k](*changed[k]) - w.losses[k](*h[k])
-                    cost = cost + (risen + np.zeros_like(h[k][0])).sum(axis=1)
-                if pair:
-                    cost = cost - pair * (jump[:, 0] * local[:, i] + jump[:, 0] ** 2 * couplings[i, i] / 2)
-                taken = (np.log(rng.random(CHAINS)) < -beta * cost)[:, None]
-                x[q][:, at] = np.where(taken, moved, old[q])
-                for k, after in changed.items():
-                    h[k] = [np.where(taken, new, old) for new, old in zip(after, h[k], strict=True)]
-                if pair:
-                    local = local + np.where(taken, jump, 0) * couplings[:, i][None]
-                if sweep < first and q not in few:
-                    step[q] = step[q].copy()
-                    step[q][:, at] *= np.exp((taken - ASKED) / np.sqrt(sweep + 1))
-        if sweep == first and shared:
-            w.sums.check(w.energy_of_states(x))
+        chains.sweep(beta, settling=float(np.sqrt(sweep + 1)) if sweep < first else None)
+        if sweep == first and chains.shared:
+            w.sums.check(w.energy_of_states(chains.x))
         if sweep >= first:
-            kept.append({q: v.copy() for q, v in x.items()})
-    found = w.sums.turned({q: np.concatenate([one[q] for one in kept]) for q in states})
+            kept.append({q: v.copy() for q, v in chains.x.items()})
+    found = w.sums.turned({q: np.concatenate([one[q] for one in kept]) for q in chains.x})
     chain = np.tile(np.arange(CHAINS), len(kept))
     return Ensemble("sampling", found, _equal(len(chain)), chain=chain)
-
-
-def _start(q: Any, w: WarmInstance, rng: np.random.Generator, size: int) -> np.ndarray:
-    """Where chains begin: within the bounds, if a teacher or zero is."""
-    if q in discrete([q]):
-        return np.asarray(rng.choice([float(v) for v in q.family.values], size=(CHAINS, size)))
-    if not any(weight.bounds for weight in w.system.weights.values()):
-        return np.asarray(rng.normal(size=(CHAINS, size)))
-    rows = [*(v for p, v in w.quenched.items() if p.site == q.site), np.zeros(size)]
-    for row in rows:
-        x = {q: np.tile(row, (CHAINS, 1))}
-        if set(x) == set(w.states) and np.all(w.energy(x) < 1e9):
-            return x[q]
-    raise UnsupportedLaw(
-        "No configuration within the bounds is known, from which samples could begin.",
-        "bounds that zero or the quenched parameters of the sites meet, such as those of a teacher",
-    )
-
-

@@ -11,7 +11,7 @@ from sympy import Expr
 
 from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import bind, solve_theory, task_of
-from symcavity.evaluate.given.values import read_values
+from symcavity.evaluate.given.checked_values import read_values
 from symcavity.evaluate.progress import Report
 from symcavity.finite.compare import default_observables
 from symcavity.finite.draw import coupling_law, seed_list

@@ -15,7 +15,7 @@ from sympy import Symbol
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.binding import task_of
-from symcavity.evaluate.given.values import symbol_of
+from symcavity.evaluate.given.checked_values import symbol_of
 from symcavity.evaluate.numbers import exact_value
 from symcavity.finite.tables import with_error
 from symcavity.method.theory import Theory

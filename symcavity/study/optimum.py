@@ -15,7 +15,7 @@ from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, SeveralSolutions, ValuesError
 from symcavity.evaluate.binding import solve_theory, task_of
 from symcavity.evaluate.given.arguments import NO_SOLUTION
-from symcavity.evaluate.given.values import symbol_of
+from symcavity.evaluate.given.checked_values import symbol_of
 from symcavity.evaluate.numbers import check_sign, exact_value
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.watch import tick

@@ -12,7 +12,7 @@ from symcavity.algebra.precision import alone, given_out, mp
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.averages.digits import ExactPass
 from symcavity.evaluate.binding import solve_theory
-from symcavity.evaluate.given.values import symbol_of
+from symcavity.evaluate.given.checked_values import symbol_of
 from symcavity.evaluate.solutions.sampled import SampledSolution
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.method.theory import Theory

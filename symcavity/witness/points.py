@@ -17,7 +17,7 @@ from symcavity.algebra.precision import mp
 from symcavity.errors import JumpingLaw, NegativeEntropy, SymcavityError, UnstableSolution, UnsupportedLaw
 from symcavity.evaluate.binding import counterpart, settles, solve_theory, supports
 from symcavity.evaluate.solutions.sampled import SampledSolution
-from symcavity.evaluate.solving.resting import RestingSolution
+from symcavity.evaluate.solving.solution_at_rest import RestingSolution
 from symcavity.evaluate.state_evolution import state_evolution
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse

@@ -85,7 +85,7 @@ def frame(*exprs):
 
 def test_a_load_that_stands_in_averages_alone_is_left_to_newtons_method(monkeypatch):
     """No step of the state evolution searches for it, since no value of it meets the condition on the weights."""
-    monkeypatch.setattr("symcavity.evaluate.solving.iterate.meet", None)
+    monkeypatch.setattr("symcavity.evaluate.solving.iterate.where_met", None)
     solution = gardner.problem.cavity().solve({gardner.kappa: Rational(1, 2)})
     assert solution[alpha] == pytest.approx(0.96120505280154, rel=1e-12)
 

@@ -13,8 +13,9 @@ from symcavity.algebra.precision import mp
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.evaluate.averages.compiler import to_mpf
 from symcavity.evaluate.averages.integrals import LAWS
+from symcavity.evaluate.given.checked_values import read_values
 from symcavity.evaluate.given.reading import Vocabulary
-from symcavity.evaluate.given.values import Given, Task, read_values
+from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.numbers import exact_value
 from symcavity.model.exact import is_random
 

@@ -1,36 +1,28 @@
-"""What the numerics know of a theory, and the values of a call: read, checked, made exact."""
+"""What the numerics know of a theory, and what they know of the values of a call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
-import numpy as np
 from sympy import Expr, Sum, Symbol, sympify
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
-from symcavity.errors import ValuesError
 from symcavity.evaluate.averages.cancelling import Cancelling
 from symcavity.evaluate.averages.compiler import Compiled, to_mpf
-from symcavity.evaluate.averages.densities import Counting
 from symcavity.evaluate.averages.digits import ExactPass
 from symcavity.evaluate.averages.gaussian_laws import absorb
 from symcavity.evaluate.averages.integrals import LAWS, Pass
 from symcavity.evaluate.averages.kinks import kinks
-from symcavity.evaluate.averages.nodes import Needs, own_quantities
-from symcavity.evaluate.averages.quenched import MANY_SITES, SiteLaw, site_laws
-from symcavity.evaluate.averages.tails import check_tails
+from symcavity.evaluate.averages.quenched import MANY_SITES, SiteLaw
 from symcavity.evaluate.closed_map import INTEGRALS, ClosedMap
 from symcavity.evaluate.given.own_units import Units
-from symcavity.evaluate.given.reading import Vocabulary, read_given
-from symcavity.evaluate.given.sizes import complete, ratio_named, sized
-from symcavity.evaluate.numbers import exact_value
+from symcavity.evaluate.given.sizes import sized
 from symcavity.evaluate.watch import tick
 from symcavity.method.eliminate import Closed
 from symcavity.method.pair import Pair
@@ -41,9 +33,7 @@ from symcavity.model.averages import Average
 from symcavity.model.dimensions import Dimensions, dimensions_of
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, N, SiteCount
-from symcavity.model.quantities import Quenched, SiteQuantity
-from symcavity.model.ranges import check_ranges
-from symcavity.sites.branching.averages import divides_by, hears_nothing
+from symcavity.model.quantities import Quenched
 from symcavity.sites.sets.averages import ProjectionAverage
 
 GUARD = 12
@@ -356,171 +346,3 @@ class Given:
     def is_ruled(self, task: Task) -> bool:
         """Whether anything is integrated: over fields without a closed form, or over continuous laws."""
         return task.is_numerical or any(law.continuous for law in self.laws.values())
-
-
-def read_values(task: Task, values: Mapping[Any, Any], dps: int, held: Sequence[Symbol] = ()) -> Given:
-    """Read the values of a call: parameters, load, sizes, quenched parameters; those of some hold a place only.
-
-    Raises
-    ------
-    ValuesError
-        If a value is missing, superfluous, contradictory, of a wrong kind, or a float above 15 digits.
-    """
-    if not isinstance(dps, int) or isinstance(dps, bool) or dps < 1:
-        raise ValuesError(f"The number of digits is {dps!r}.", "a positive integer", "dps=50")
-    words = Vocabulary(task.parameters, task.kinds, task.quenched)
-    read = read_given(words, values, dps, lambda key, value: _foreign(task, key, value), held)
-    plain = read.plain
-    check_ranges(task.ranges, {s: v for s, v in plain.items() if s not in held})
-    sizes = _sizes(task, plain, read.laws)
-    laws = site_laws(task.quenched, read.laws, dps, sizes, plain)
-    exact = {**plain, **sizes}
-    for law in laws.values():
-        law.continuous = [(q, _as_seen(task, q, v, laws, exact)) for q, v in law.continuous]
-        law.kinks = {q: task.kinks_at(q, exact) for q, _ in law.continuous}
-    _check_positive(laws)
-    _check_variances(task, laws)
-    _check_zeros(task, laws)
-    candidates = [s for s in (*task.parameters, *task.ratios) if s not in exact]
-    _count(task, exact, candidates)
-    if any(law.continuous for law in laws.values()):
-        free = [*task.unknowns, *candidates]
-        open_ = {s: 1.0 if s.is_nonnegative else -1.0 if s.is_nonpositive else 0.1 for s in free}
-        env = {LAWS: laws, **open_, **{s: float(v) for s, v in exact.items()}}
-        check_tails({str(e.lhs): side for e, side in zip(task.equations, task.sides[1::2], strict=True)}, laws, env)
-    return Given(exact, laws, tuple(candidates), dps)
-
-
-def _as_seen(task: Task, q: Quenched, variable: Any, laws: Mapping[Any, SiteLaw], exact: Mapping[Symbol, Any]) -> Any:
-    """A law as it is; of countable values those with a weight at these values, where the weights are known before."""
-    whole = {a for c in task.conditions for a in c.atoms(Average) if own_quantities(a.args[0]) == {q.at_site()}}
-    env = {LAWS: laws, **{s: float(v) for s, v in exact.items()}}
-    for body in (a.args[0] for a in whole if isinstance(variable, Counting)):
-        if Needs()(body) - {q.at_site()} <= set(env):
-            return variable.seen(lambda y, body=body: np.asarray(task.compiled(body, "numpy")({**env, q: y})))
-    return variable
-
-
-def _foreign(task: Task, key: Any, value: Any) -> ValuesError:
-    """Return the complaint about a value for something that takes none."""
-    target = key.family if isinstance(key, SiteQuantity) else key
-    if str(target) in set(map(str, (*task.unknowns, *task.units))):
-        return ValuesError(
-            f"{target} is an unknown of this theory, and was given the value {value!s:.60}.",
-            f"values for {names(task)}",
-            "the value of an unknown comes out: solution[...]",
-        )
-    word = "quenched parameter" if isinstance(target, Quenched) else "parameter"
-    known = {str(s): s for s in (*task.parameters, *task.ratios, *task.sizes, *task.quenched)}
-    hint = ""
-    if str(target) in known:
-        hint = f"use the {target} of the declaration, or its name {str(target)!r}: a symbol is known by its assumptions"
-    elif near := get_close_matches(str(target), known, n=1):
-        hint = near[0]
-    return ValuesError(
-        f"{target!s:.60} is no {word} of this theory, and was given the value {value!s:.60}.",
-        f"values for {names(task)}",
-        hint,
-    )
-
-
-def _count(task: Task, exact: Mapping[Symbol, Any], candidates: Sequence[Symbol]) -> None:
-    """Refuse too few values, and too many."""
-    extra = task.excess
-    if len(candidates) > extra:
-        needed = len(candidates) - extra
-        raise ValuesError(
-            f"Values are missing: {', '.join(map(str, candidates))} "
-            f"{'are' if len(candidates) > 1 else 'is'} not given"
-            + (f", and only {extra} of them can be solved for." if extra else "."),
-            f"values for all but {extra} of {names(task)}" if extra else f"values for {names(task)}",
-            f"give {needed} more, such as {{{candidates[0]}: ...}}",
-        )
-    if len(candidates) < extra:
-        fixed = [s for s in (*task.parameters, *task.ratios) if s in exact]
-        raise ValuesError(
-            f"Too many values: {', '.join(map(str, fixed))} are all given, but {extra} of them "
-            f"follow{'s' if extra == 1 else ''} from the others through the fixed condition.",
-            f"all but {extra} of them",
-            f"leave out {fixed[-1]}",
-        )
-
-
-def symbol_of(task: Task, key: Any) -> Any:
-    """The symbol of a parameter, a load or a ratio that is given as itself, as ``K/N``, or by its name."""
-    if isinstance(key, str):
-        found = Vocabulary(task.parameters, task.kinds, ()).key(key)
-        key = found[0].size / found[1].size if isinstance(found, tuple) else key if found is None else found
-    return ratio_named(key)
-
-
-def names(task: Task) -> str:
-    """Say in words what takes values."""
-    found = [str(s) for s in (*task.parameters, *task.ratios)] + [q.name for q in task.quenched if q.law is None]
-    return ", ".join([*found, *(map(str, reversed(task.sizes)) if task.sizes_used else [])])
-
-
-def _check_variances(task: Task, laws: Mapping[Kind, SiteLaw]) -> None:
-    """Refuse quenched values at which the variance of a coupling would be negative."""
-    for variance in task.variances:
-        families = {q.family for q in variance.atoms(SiteQuantity)}
-        if len(families) != 1 or variance.free_symbols - {*task.sizes} - {
-            s for q in variance.atoms(SiteQuantity) for s in q.free_symbols
-        }:
-            continue
-        (family,) = families
-        (column,), _ = laws[family.slots[0]].table([family])
-        values = task.compiled(variance, "numpy")({family: column, **dict.fromkeys(task.sizes, 1.0)})
-        if np.min(values) < 0:
-            worst = float(column[int(np.argmin(values))])
-            raise ValuesError(
-                f"The variance {variance} of a coupling is negative at {family.name} = {worst:.6g}.",
-                f"values of {family.name} at which the variance is not negative",
-            )
-
-
-def _check_positive(laws: Mapping[Kind, SiteLaw]) -> None:
-    """Refuse values that are not positive where the theory needs them to be."""
-    for law in laws.values():
-        for q in law.parameters:
-            if not q.positive:
-                continue
-            (values,), _ = law.table([q])
-            if np.any(values <= 0):
-                raise ValuesError(
-                    f"The quenched parameter {q.name} has the value {float(np.min(values)):.6g}.",
-                    "positive values: for others the problem is not convex, or its law does not fix the states",
-                )
-
-
-@lru_cache(maxsize=1024)
-def _divides(expr: Expr, q: Quenched) -> bool:
-    """Whether some average divides by a quenched parameter."""
-    return any(divides_by(a.args[0], q.at_site()) for a in expr.atoms(Average, Sum))
-
-
-def _check_zeros(task: Task, laws: Mapping[Kind, SiteLaw]) -> None:
-    """Refuse sites at which a quenched parameter is zero, and the equations divide by it."""
-    for law in laws.values():
-        for q in law.names:
-            (values,), _ = law.table([q])
-            if not np.any(values == 0):
-                continue
-            if any(_divides(e.difference, q) for e in task.equations):
-                raise ValuesError(*hears_nothing(q.at_site()))
-
-
-def _sizes(task: Task, plain: dict[Symbol, Any], quenched: Mapping[Any, Any]) -> dict[Symbol, Any]:
-    """Complete sizes and ratios from each other and from the lengths of arrays."""
-    lengths: dict[SiteCount, Any] = {}
-    for q, value in quenched.items():
-        if isinstance(value, list | np.ndarray):
-            size = q.slots[0].size
-            length = exact_value(len(value), str(size), 15)
-            known = plain.get(size, lengths.setdefault(size, length))
-            if known != length and (task.sizes_used or size in plain):
-                raise ValuesError(
-                    f"The array of {q.name} has {len(value)} entries, but {size} = {known}.",
-                    f"arrays with one entry for each of the {size} sites",
-                )
-    return complete(task.kinds, plain, lengths, task.sizes_used)

@@ -12,18 +12,17 @@ imaginary part is unique in the upper half plane (J. W. Helton, R. Rashidi Far, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from symcavity.errors import NotConverged
+from symcavity.evaluate.solutions.contraction import newton, root_of
+from symcavity.evaluate.tolerances import tolerances
 
-SHORTEST = 2.0**-40  # of a path: below it a step is given up
-MET = 1e-9  # to what share of Q its equation is met
-NEWTON = 12
-FASTEST = 1.05  # by how much a real argument changes in a step, so that no band of eigenvalues is stepped over
+NEARER = 8  # by what factor arguments come nearer to the real axis
 
 
 @dataclass(frozen=True)
@@ -63,9 +62,10 @@ class Dyson:
     @cached_property
     def local(self) -> np.ndarray:
         """The mean of ``L``."""
-        return self._means([kind.values for kind in self.kinds])
+        return self.means([kind.values for kind in self.kinds])
 
-    def _means(self, values: Sequence[np.ndarray]) -> np.ndarray:
+    def means(self, values: Sequence[np.ndarray]) -> np.ndarray:
+        """The means over the sites of each kind."""
         out = np.zeros((self.size, self.size), dtype=values[0].dtype)
         for kind, each in zip(self.kinds, values, strict=True):
             out[kind.place, kind.place] = each[0] if len(each) == 1 else np.tensordot(kind.weights, each, 1)
@@ -75,7 +75,7 @@ class Dyson:
         """``W`` of a matrix of means."""
         return (self.couplings @ mean.ravel()).reshape(mean.shape)
 
-    def _sites(self, mean: np.ndarray, inverse: complex) -> list[np.ndarray]:
+    def sites(self, mean: np.ndarray, inverse: complex) -> list[np.ndarray]:
         """``Q`` of each site, at means and at ``1/z``."""
         b = self.heard(mean - self.local)
         b[self.target, self.target] += inverse
@@ -85,7 +85,7 @@ class Dyson:
             out.append(kind.values @ np.linalg.inv(np.eye(len(own)) - own @ kind.values))
         return out
 
-    def _spread(self, sites: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> np.ndarray:
+    def returned(self, sites: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> np.ndarray:
         """The map from a change of means to ``mean of other W[change] site``, as a matrix."""
         n = self.size
         out = np.zeros((n, n, n, n), dtype=complex)
@@ -94,29 +94,12 @@ class Dyson:
             out[p, p, p, p] = np.einsum("u,uae,ufb->abef", kind.weights, one, two)
         return out.reshape(n * n, n * n) @ self.couplings
 
-    def newton(self, start: np.ndarray, inverse: complex) -> np.ndarray | None:
-        """The means of ``Q`` near a start, or None."""
-        mean = start
-        for _ in range(NEWTON):
-            try:
-                sites = self._sites(mean, inverse)
-                gap = self._means(sites) - mean
-                slope = np.eye(gap.size) - self._spread(sites, sites)
-                step = np.linalg.solve(slope, gap.ravel()).reshape(gap.shape)
-            except np.linalg.LinAlgError:
-                return None
-            mean = mean + step
-            if not np.all(np.isfinite(mean)):
-                return None
-            if self._is_met(gap, mean) and self._is_met(step, mean, np.sqrt(MET)):
-                return mean
-        return None
+    def near(self, start: np.ndarray, inverse: complex) -> np.ndarray | None:
+        """The resolvent near a start, if its means are there."""
+        found, _ = newton(_AtArgument(self, inverse), start.ravel())
+        return None if found is None else found.reshape(start.shape)
 
-    def _is_met(self, gap: np.ndarray, mean: np.ndarray, share: float = MET) -> bool:
-        size, units = np.abs(mean), self._units(mean)
-        return bool(np.all(np.abs(gap) <= share * np.maximum(size, np.outer(units, units))))
-
-    def _units(self, mean: np.ndarray) -> np.ndarray:
+    def units(self, mean: np.ndarray) -> np.ndarray:
         """The size of each end: of what is sent, and of what is heard by its products with what is sent."""
         size = np.abs(mean)
         units = np.sqrt(np.diag(size))
@@ -126,15 +109,8 @@ class Dyson:
 
     def spread(self, mean: np.ndarray, inverse: complex) -> float:
         """By how much a small random change grows from site to site: below one outside of the eigenvalues."""
-        sites = self._sites(mean, inverse)
-        return float(max(abs(np.linalg.eigvals(self._spread(sites, [q.conj() for q in sites])))))
-
-    def _is_resolvent(self, mean: np.ndarray, inverse: complex) -> bool:
-        """Whether the imaginary part is negative and small changes do not grow, as for the one resolvent."""
-        units = np.where((units := self._units(mean)) > 0, units, 1.0)
-        scaled = mean.imag / np.outer(units, units)
-        below = np.linalg.eigvalsh((scaled + scaled.T) / 2).max() <= np.sqrt(MET)
-        return bool(below and self.spread(mean, inverse) <= 1 + np.sqrt(MET))
+        sites = self.sites(mean, inverse)
+        return float(max(abs(np.linalg.eigvals(self.returned(sites, [q.conj() for q in sites])))))
 
     def at(self, z: complex, near: np.ndarray | None = None) -> np.ndarray:
         """The means of ``Q`` at a complex argument of the upper half plane, or from above at a real one.
@@ -148,38 +124,20 @@ class Dyson:
         Raises
         ------
         NotConverged
-            If the path from infinity breaks off.
+            If it is not found.
         """
-        found = None if near is None else self.newton(near, 1 / z)
-        if found is not None and self._is_resolvent(found, 1 / z):
-            return found
         far = max(abs(z), float(abs(self.local[self.target, self.target])))
-        start = z if z.real < 0 else complex(z.real, max(z.imag, far))
-        first = min(far / abs(start), 1.0)  # on a ray from infinity, by factors beyond the size of the eigenvalues
-        mean = self._followed(self.local.astype(complex), lambda t: t * first / start)
-        if first < 1:
-            mean = self._followed(mean, lambda t: first ** (1 - t) / start)
-        if start.imag > z.imag:  # and down, at last by a factor so small that it is no step
-            fall = np.log(max(z.imag / start.imag, np.finfo(float).eps))
-            height = start.imag
-            mean = self._followed(mean, lambda t: 1 / (complex(z.real, height * np.exp(t * fall)) if t < 1 else z))
-        return mean
 
-    def _followed(self, mean: np.ndarray, inverse: Callable[[float], complex]) -> np.ndarray:
-        """Go along a path of ``1/z``, with parameters from 0 to 1."""
-        here, step = 0.0, 1.0
-        while here < 1:
-            there = min(here + step, 1.0)
-            found = self.newton(mean, inverse(there))
-            if found is not None and self._is_resolvent(found, inverse(there)):
-                here, mean, step = there, found, 3 * step
-            elif (step := min(step, 1.0 - here) / 4) < SHORTEST:
-                raise self._lost(1 / inverse(there))
-        return mean
+        def raised(k: int) -> _AtArgument:  # at real arguments the means need not contract, but above them they do
+            return _AtArgument(self, 1 / (z + 1j * far / NEARER**k) if z.real > 0 else 1 / z)
 
-    def _lost(self, z: complex) -> NotConverged:
-        return NotConverged(
-            f"The resolvent of the covariances was not followed to {z:.6g}.", hint="other arguments, off the real axis"
+        equations = _AtArgument(self, 1 / z)
+        starts = (equations.begin(),) if near is None else (near.ravel(), equations.begin())
+        found, _ = root_of(equations, starts, raised)
+        if found is not None:
+            return found.reshape(self.local.shape)
+        raise NotConverged(
+            f"The resolvent of the covariances was not found at {z:.6g}.", hint="other arguments, off the real axis"
         )
 
     def moments(self, count: int) -> tuple[float, ...]:
@@ -187,12 +145,12 @@ class Dyson:
         series = [kind.values for kind in self.kinds]
         orders, heard = [[each] for each in series], list[np.ndarray]()
         found = [self.local[self.target, self.target]]
-        slope = np.eye(self.size**2) - self._spread(series, series).real
+        slope = np.eye(self.size**2) - self.returned(series, series).real
         for n in range(1, count):
             fed = np.zeros((self.size, self.size))
             fed[self.target, self.target] = float(n == 1)
             known = self._order(orders, [*heard, fed])
-            mean = np.linalg.solve(slope, self._means(known).ravel()).reshape(fed.shape)
+            mean = np.linalg.solve(slope, self.means(known).ravel()).reshape(fed.shape)
             heard.append(fed + self.heard(mean))
             for before, now in zip(orders, self._order(orders, heard), strict=True):
                 before.append(now)
@@ -224,12 +182,51 @@ class Dyson:
         """``1/z`` where real arguments meet the first eigenvalue."""
         step = 1 / float(self.local[self.target, self.target]) / 64
         while True:
-            step = min(step, place * (FASTEST - 1)) if place else step
+            step = min(step, place * tolerances().band) if place else step
             if step <= 4 * np.finfo(float).eps * place:
                 return place
             there = place + way * step
-            found = self.newton(mean, there)
+            found = self.near(mean, there)
             if found is not None and self.spread(found, there) < 1:
                 place, mean, step = there, found, 2 * step
             else:
                 step /= 4
+
+
+@dataclass(frozen=True)
+class _AtArgument:
+    """The matrix equation at one argument, of the means as a vector."""
+
+    dyson: Dyson
+    inverse: complex
+
+    def _sites(self, x: np.ndarray) -> list[np.ndarray]:
+        return self.dyson.sites(x.reshape(self.dyson.local.shape), self.inverse)
+
+    def begin(self) -> np.ndarray:
+        """A point with a negative imaginary part, as the resolvent has."""
+        own = self.dyson.sites(self.dyson.local.astype(complex), -1j * abs(self.inverse))
+        return self.dyson.means(own).ravel()
+
+    def image(self, x: np.ndarray) -> np.ndarray:
+        """The means of what sites answer at means."""
+        return self.dyson.means(self._sites(x)).ravel()
+
+    def gap(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """By how much the means miss it, and its slopes."""
+        sites = self._sites(x)
+        return x - self.dyson.means(sites).ravel(), np.eye(len(x)) - self.dyson.returned(sites, sites)
+
+    def sizes(self, x: np.ndarray) -> np.ndarray:
+        """The size of each mean, and of those that vanish that of their ends."""
+        mean = x.reshape(self.dyson.local.shape)
+        units = self.dyson.units(mean)
+        return np.maximum(np.abs(mean), np.outer(units, units)).ravel()
+
+    def counts(self, x: np.ndarray) -> bool:
+        """Whether the imaginary part is negative and small changes do not grow, as for the one resolvent."""
+        mean = x.reshape(self.dyson.local.shape)
+        units = np.where((units := self.dyson.units(mean)) > 0, units, 1.0)
+        scaled = mean.imag / np.outer(units, units)
+        below = np.linalg.eigvalsh((scaled + scaled.T) / 2).max() <= tolerances().rough
+        return bool(below and self.dyson.spread(mean, self.inverse) <= 1 + tolerances().rough)

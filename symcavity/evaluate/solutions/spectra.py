@@ -15,14 +15,12 @@ from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.averages.nodes import own_quantities
 from symcavity.evaluate.solutions.dyson import Dyson, Local
 from symcavity.evaluate.solutions.two_sites import check_pair
+from symcavity.evaluate.tolerances import tolerances
 from symcavity.method.pair import Pair
 from symcavity.method.pair_resolvent import Resolvent
 
 LEVELS = 4  # of rules for densities of what is given
-SAME = 1e-10  # how well the first two moments of a rule have to agree with the covariances of two sites
 NEARER, STEPS = 1 / 4, 9  # arguments, in mean eigenvalues, on the way to zero
-SURE = 1e-6  # how far the share of eigenvalues that are zero may be from the one before, on this way
-LOW = 1e-5  # in mean eigenvalues: from where on eigenvalues are told from zero
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,7 +122,7 @@ class SiteSpectrum:
         steps = [-self.moments(1)[0] * NEARER**k for k in range(2, 2 + STEPS)]
         seen = [(z * self.resolvent(z)).real for z in steps]
         found, error = _limit(seen)
-        if not error < SURE:
+        if not error < tolerances().sure:
             raise NotConverged(f"The share of eigenvalues that are zero is {found:.6g} within {error:.2g} only.")
         return max(found, 0.0)
 
@@ -132,7 +130,7 @@ class SiteSpectrum:
     def edges(self) -> tuple[float, float]:
         """The smallest and the largest eigenvalue that is not zero."""
         scale = self.moments(1)[0]
-        return self.dyson.lower(LOW * scale), self.dyson.upper()
+        return self.dyson.lower(tolerances().apart * scale), self.dyson.upper()
 
 
 @alone
@@ -200,7 +198,7 @@ def _at(solution: Any, expr: Expr, rows: Mapping[Any, np.ndarray], env: dict[Any
 def _agree(one: Local, other: Local) -> bool:
     """Whether two rules have the same means of products of two entries."""
     means = [np.einsum("u,uab,ucd->abcd", each.weights, each.values, each.values) for each in (one, other)]
-    return bool(np.all(abs(means[0] - means[1]) <= SAME * abs(means[1])))
+    return bool(np.all(abs(means[0] - means[1]) <= tolerances().ruled * abs(means[1])))
 
 
 def _limit(seen: Sequence[float]) -> tuple[float, float]:

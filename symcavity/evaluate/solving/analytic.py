@@ -6,15 +6,12 @@ systems is that at which responses are small enough that a change of the fields 
 place of squares, the stability is below one.  For a symmetric matrix this is the same as ``Im G < 0`` where
 ``Im z > 0``: the imaginary part of ``1/G = z - G`` says that ``-Im G (1 - |G|^2) = |G|^2 Im z``, and alike for other
 couplings.  Inside of the spectrum of a matrix that is not symmetric there is no such root, and no analytic limit.
-
-The mean of a point and of what the equations make of it contracts, in the hyperbolic metric of half planes, to this
-root: Helton, Rashidi Far, Speicher, Int. Math. Res. Not. 2007, rnm086.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,15 +45,14 @@ from symcavity.evaluate.averages.integrals import Pass
 from symcavity.evaluate.given.complex_values import environment, read_complex
 from symcavity.evaluate.given.values import GUARD, Given, Task
 from symcavity.evaluate.solutions.analytic import AnalyticSolution
+from symcavity.evaluate.solutions.contraction import root_of
 from symcavity.evaluate.solving.finish import where
 from symcavity.evaluate.watch import tick
 from symcavity.model.averages import Average
 
 NOT_ANALYTIC = (Abs, sign, Max, Min, Piecewise, Heaviside, re, im, conjugate, arg)
 INTEGRATED = (GaussianAverage, ImplicitAverage, NumberedAverage)
-ROUNDS = 14  # Newton's method is tried after 2, 4, 8, ... steps of the mean
 STEPS = 40
-CLOSE = 1e-12  # a step of Newton's method in double that ends it, relative
 SUPPORTED = "systems whose laws are all linear, with responses, squares and products of states"
 
 
@@ -129,7 +125,7 @@ class AnalyticMap:
             slope[k, place] += 1.0
         return value, slope
 
-    def sent(self, given: Given, x: np.ndarray) -> np.ndarray:
+    def image(self, given: Given, x: np.ndarray) -> np.ndarray:
         """What the equations make of a point; unknowns that are no average meet their equations, which are linear."""
         value, slope = self.gap(given, x)
         out = x.copy()
@@ -196,88 +192,86 @@ def solve_analytic(
 
 @alone
 def _solved(task: Task, closed: AnalyticMap, given: Given, observable: Callable[[Any], Expr]) -> AnalyticSolution:
-    is_quick = given.is_quick(task)
-    for point in _candidates(closed, given):
-        with np.errstate(all="ignore"), mp.workdps(15 if is_quick else given.dps + GUARD):
-            x, step = _newton(closed, given, point) if is_quick else _polished(closed, given, point)
-            if x is None or not (gain := closed.gain(task, given, x, is_quick=is_quick)) < 1:
-                continue
-        values = dict(zip(closed.unknowns, map(mp.mpc, x), strict=True))
+    equations = _AtValues(task, closed, given)
+    with np.errstate(all="ignore"):
+        root, step = root_of(equations, equations.starts(), lambda _: equations)
+    is_quick, x, gain, error = given.is_quick(task), [], mp.inf, mp.inf
+    if root is not None:
+        x, error = (root.tolist(), step) if is_quick else _polished(closed, given, root)
+        with mp.workdps(15 if is_quick else given.dps + GUARD):
+            gain = closed.gain(task, given, x, is_quick=is_quick)
+    if not gain < 1:
+        raise NotConverged(
+            f"No solution with a stability below one was found at {where(given)}: the point may lie on the spectrum, "
+            "or inside of that of a matrix that is not symmetric, where the trace of its resolvent has no analytic "
+            "limit.",
+            hint="a point off the spectrum",
+        )
+    values = dict(zip(closed.unknowns, map(mp.mpc, x), strict=True))
 
-        def number(expr: Expr, x: Sequence[Any] = x) -> Any:
-            marked = closed.marked(expr)
-            if is_quick:
-                return mp.mpc(complex(task.compiled(marked, "numpy")(closed.env(given, x, "numpy"))))
-            with mp.workdps(given.dps + GUARD):
-                found = mp.mpc(task.compiled(marked, "mpmath")(closed.env(given, x, "mpmath")))
-            with mp.workdps(given.dps):
-                return +found
+    def number(expr: Expr) -> Any:
+        marked = closed.marked(expr)
+        if is_quick:
+            return mp.mpc(complex(task.compiled(marked, "numpy")(closed.env(given, x, "numpy"))))
+        with mp.workdps(given.dps + GUARD):
+            found = mp.mpc(task.compiled(marked, "mpmath")(closed.env(given, x, "mpmath")))
+        with mp.workdps(given.dps):
+            return +found
 
-        return AnalyticSolution(task, given, values, number, observable, step, gain)
-    raise NotConverged(
-        f"No solution with a stability below one was found at {where(given)}: the point may lie on the spectrum, or "
-        "inside of that of a matrix that is not symmetric, where the trace of its resolvent has no analytic limit.",
-        hint="a point off the spectrum",
-    )
-
-
-def _candidates(closed: AnalyticMap, given: Given) -> Iterator[np.ndarray]:
-    """Points to which the means lead, after more and more steps."""
-    for start in (0.0, 1.0):  # a law without a curvature of its own has no value at responses that vanish
-        x = np.full(len(closed.unknowns), start, dtype=complex)
-        x[closed.free] = 0.0
-        for k in range(1, ROUNDS + 1):
-            for _ in range(2 ** (k - 1)):
-                tick("a resolvent off the real line")
-                with suppress(NotConverged, np.linalg.LinAlgError), np.errstate(all="ignore"):
-                    x = (x + closed.sent(given, x)) / 2
-            if not np.all(np.isfinite(x)):
-                break
-            yield x
+    return AnalyticSolution(task, given, values, number, observable, error, gain)
 
 
-def _newton(closed: AnalyticMap, given: Given, x: np.ndarray) -> tuple[list[complex] | None, float]:
-    """The root close to a point in double, and the last step, relative; None where there is none."""
-    last = np.inf
-    for _ in range(STEPS):
-        try:
-            value, slope = closed.gap(given, x)
-            move = np.linalg.solve(slope, value)
-        except (NotConverged, np.linalg.LinAlgError):
-            return None, np.inf
-        x = x - move
-        if not np.all(np.isfinite(x)):
-            return None, np.inf
-        step = float(np.max(np.abs(move) / _sizes(x)))
-        if step < CLOSE and step >= last / 2:
-            return x.tolist(), step
-        last = step
-    return (x.tolist(), last) if last < CLOSE else (None, last)
+@dataclass(frozen=True)
+class _AtValues:
+    """The closed equations at values, in double."""
+
+    task: Task
+    closed: AnalyticMap
+    given: Given
+
+    def starts(self) -> list[np.ndarray]:
+        """Where to begin: a law without a curvature of its own has no value at responses that vanish."""
+        points = [np.full(len(self.closed.unknowns), start, dtype=complex) for start in (0.0, 1.0)]
+        for x in points:
+            x[self.closed.free] = 0.0
+        return points
+
+    def image(self, x: np.ndarray) -> np.ndarray:
+        """What the equations make of a point."""
+        return self.closed.image(self.given, x)
+
+    def gap(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How far a point is from solving the equations, and the derivatives of that."""
+        return self.closed.gap(self.given, x)
+
+    def sizes(self, x: np.ndarray) -> np.ndarray:
+        """A share of each number, and of what vanishes a share of the others."""
+        size = np.abs(x)
+        return np.asarray(np.maximum(size, np.finfo(float).eps * np.max(size)) + np.finfo(float).tiny)
+
+    def counts(self, x: np.ndarray) -> bool:
+        """Whether small changes of the fields die out."""
+        return bool(self.closed.gain(self.task, self.given, x.tolist(), is_quick=True) < 1)
 
 
-def _sizes(x: np.ndarray) -> np.ndarray:
-    """What is small of each unknown: a share of it, and of what vanishes a share of the others."""
-    size = np.abs(x)
-    return np.maximum(size, np.finfo(float).eps * np.max(size)) + np.finfo(float).tiny
+def _polished(closed: AnalyticMap, given: Given, root: np.ndarray) -> tuple[list[Any], Any]:
+    """The root to the digits of mpmath, and the last step, relative.
 
-
-def _polished(closed: AnalyticMap, given: Given, point: np.ndarray) -> tuple[list[Any] | None, Any]:
-    """The root close to a point to the digits of mpmath, and the last step, relative; None where there is none."""
-    start, _ = _newton(closed, given, point)
-    if start is None:
-        return None, mp.inf
-    try:
-        inverse = mp.matrix(np.linalg.inv(closed.gap(given, np.array(start))[1]).tolist())
-    except np.linalg.LinAlgError:
-        return None, mp.inf
-    x, last = [mp.mpc(v) for v in start], mp.inf
-    for _ in range(STEPS):
-        tick("the digits of a resolvent")
-        move = list(inverse * mp.matrix(closed.gap_exactly(given, x)))
-        x = [v - d for v, d in zip(x, move, strict=True)]
-        largest = max(map(abs, x))
-        step = max(abs(d) / max(abs(v), mp.eps * largest) for v, d in zip(x, move, strict=True))
-        if (step < mp.mpf(10) ** -given.dps and step >= last / 2) or not step:
-            return x, step
-        last = step
-    return None, last
+    Raises
+    ------
+    NotConverged
+        If the steps do not shrink to the precision.
+    """
+    with mp.workdps(given.dps + GUARD):
+        inverse = mp.matrix(np.linalg.inv(closed.gap(given, root)[1]).tolist())
+        x, last = [mp.mpc(v) for v in root.tolist()], mp.inf
+        for _ in range(STEPS):
+            tick("the digits of a resolvent")
+            move = list(inverse * mp.matrix(closed.gap_exactly(given, x)))
+            x = [v - d for v, d in zip(x, move, strict=True)]
+            largest = max(map(abs, x))
+            step = max(abs(d) / max(abs(v), mp.eps * largest) for v, d in zip(x, move, strict=True))
+            if (step < mp.mpf(10) ** -given.dps and step >= last / 2) or not step:
+                return x, step
+            last = step
+    raise NotConverged(f"The solution at {where(given)} was not found to {given.dps} digits.", x, float(last))

@@ -14,7 +14,8 @@ from symcavity.algebra.precision import alone
 from symcavity.algebra.signs import sign_given
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged, SeveralSolutions
 from symcavity.evaluate.closed_map import ClosedMap, Root
-from symcavity.evaluate.given.values import Given, Task, read_values
+from symcavity.evaluate.given.checked_values import read_values
+from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving import saddle_attempt
 from symcavity.evaluate.solving.admissible import inadmissible, sift

@@ -14,7 +14,6 @@ from symcavity.errors import (
     NotConverged,
     SeveralSolutions,
     UnstableSolution,
-    UnsupportedLaw,
 )
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solutions.solution import Solution
@@ -22,7 +21,7 @@ from symcavity.evaluate.solving.admissible import sift
 from symcavity.evaluate.solving.eliminated import Eliminated, roots_of
 from symcavity.evaluate.solving.finish import finish, limit_at_rest, warn, where
 from symcavity.evaluate.solving.outcomes import Found
-from symcavity.evaluate.solving.phases import FREE, dominant, in_double, uncounted
+from symcavity.evaluate.solving.phases import FREE, dominant, in_double, uncounted, where_known
 from symcavity.evaluate.solving.roots import STARTS
 from symcavity.evaluate.tolerances import tolerances
 
@@ -133,10 +132,8 @@ def _with_gains(
 
 def _gain(solution: Solution) -> float | None:
     """The stability of a solution, where it is known."""
-    try:
-        return float(solution.stability)
-    except (UnsupportedLaw, NotConverged):
-        return None
+    found = where_known(lambda: solution.stability)
+    return None if found is None else float(found)
 
 
 def _is_unstable(gain: float | None) -> bool:

@@ -173,8 +173,7 @@ def roots_of(
     every : bool
         Whether all roots are looked for; else the search ends when some are found.
     """
-    task, given, left = system.task, system.given, system.left
-    evaluate = system.residual()
+    evaluate, left = system.residual(), system.left
     if not left:
         if all(abs(value) <= 1e-9 * size for value, size in evaluate()):
             yield np.array([])
@@ -189,12 +188,17 @@ def roots_of(
     if len(left) == 1:
         near = None if guess is None or every else [float(guess[s]) for s in left if s in guess] or None
         yield from find_roots(evaluate, system.unknowns[0], costly=system.costly, guess=near, every=every)
-        return
-    frame, env = system.frame[0], given.environment("numpy")
-    if guess is not None:
-        if (found := root_near(frame, env, guess)) is not None:
+    elif guess is not None:
+        if (found := root_near(system.frame[0], system.given.environment("numpy"), guess)) is not None:
             yield system.of_left(found.point)
-        return
+    else:
+        yield from _from_afar(system, starts, every=every)
+
+
+def _from_afar(system: Eliminated, starts: int, *, every: bool) -> Iterator[np.ndarray]:
+    """The roots in several unknowns: where the whole map leads, and from many starting points."""
+    task, given, left = system.task, system.given, system.left
+    frame, env = system.frame[0], given.environment("numpy")
     known: list[np.ndarray] = []
 
     def is_new(x: np.ndarray, apart: float) -> bool:

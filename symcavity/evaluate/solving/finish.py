@@ -21,10 +21,10 @@ from symcavity.evaluate.solutions.solution import GUARD, SHOWN, Solution
 from symcavity.evaluate.solving.eliminated import Eliminated, exactly
 from symcavity.evaluate.solving.exact_root import exact_root
 from symcavity.evaluate.solving.iterate import root_near
+from symcavity.evaluate.solving.limit_at_rest import at_rest
 from symcavity.evaluate.solving.outcomes import Found, Lost, Tightening
 from symcavity.evaluate.solving.recovery import Recovery
-from symcavity.evaluate.solving.rest import at_rest
-from symcavity.evaluate.solving.resting import RestingSolution
+from symcavity.evaluate.solving.solution_at_rest import RestingSolution
 from symcavity.evaluate.solving.tight import tight_limit
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.model.kinds import N, P

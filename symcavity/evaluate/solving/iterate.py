@@ -9,11 +9,10 @@ import numpy as np
 from sympy import Symbol
 
 from symcavity.algebra.anderson import LONGEST, accelerated
-from symcavity.errors import NotConverged
 from symcavity.evaluate.averages.cancelling import NOTHING
 from symcavity.evaluate.averages.integrals import Grids
 from symcavity.evaluate.closed_map import ClosedMap, Root
-from symcavity.evaluate.solving.meeting import meet
+from symcavity.evaluate.solving.meeting import where_met
 from symcavity.evaluate.solving.newton import forget, newton, newton_many
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.watch import tick
@@ -140,11 +139,8 @@ def _met(closed: ClosedMap, x: np.ndarray, env: Mapping[Any, Any], grids: Grids)
             slopes = (found[1] * closed.scale(closed.place(here)))[count:, own]
         return found[0][count:], lambda: slopes
 
-    try:
-        start[own] = meet(conditions, start[own], MET)
-    except NotConverged:
-        return None
-    return closed.place(start)
+    start[own], missed = where_met(conditions, start[own], MET)
+    return None if missed else closed.place(start)
 
 
 def roots_at_points(

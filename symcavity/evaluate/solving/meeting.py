@@ -15,7 +15,22 @@ Conditions = Callable[[np.ndarray], tuple[np.ndarray, Callable[[], np.ndarray]]]
 
 
 def meet(conditions: Conditions, start: np.ndarray, near: float = 0.0) -> np.ndarray:
-    """Return values at which some functions vanish, by damped Newton steps; one function also by bisection.
+    """Return values at which some functions vanish, as :func:`where_met` does.
+
+    Raises
+    ------
+    NotConverged
+        If they do not vanish anywhere on the way.
+    """
+    x, missed = where_met(conditions, start, near)
+    if missed:
+        said = f"The conditions on all sites are not met: they miss by {missed:.1e}."
+        raise NotConverged(said, best=x, residual=missed)
+    return x
+
+
+def where_met(conditions: Conditions, start: np.ndarray, near: float = 0.0) -> tuple[np.ndarray, float]:
+    """Look for values at which some functions vanish, by damped Newton steps; one function also by bisection.
 
     Parameters
     ----------
@@ -26,16 +41,16 @@ def meet(conditions: Conditions, start: np.ndarray, near: float = 0.0) -> np.nda
     near : float
         How short a step is enough.
 
-    Raises
-    ------
-    NotConverged
-        If they do not vanish anywhere on the way.
+    Returns
+    -------
+    tuple of (ndarray, float)
+        The last values, and by how much the functions miss zero there: exactly zero where they are met.
     """
     x = np.array(start, dtype=float)
     value, slope = conditions(x)
     for _ in range(_STEPS):
         if np.max(np.abs(value)) <= _MET:
-            return x
+            return x, 0.0
         try:
             step = -np.linalg.solve(slope(), value)
         except np.linalg.LinAlgError:
@@ -48,20 +63,16 @@ def meet(conditions: Conditions, start: np.ndarray, near: float = 0.0) -> np.nda
             share /= 2
         else:
             if size < _CLOSE:
-                return x
+                return x, 0.0
             break
         x, (value, slope) = x + share * step, there
         if np.max(np.abs(step)) < near:
-            return x
+            return x, 0.0
     if np.max(np.abs(value)) < _CLOSE:
-        return x
+        return x, 0.0
     if len(x) == 1 and (found := _bisected(lambda g: float(conditions(np.array([g]))[0][0]), float(x[0]))) is not None:
-        return np.array([found])
-    raise NotConverged(
-        f"The conditions on all sites are not met: they miss by {np.max(np.abs(value)):.1e}.",
-        best=x,
-        residual=float(np.max(np.abs(value))),
-    )
+        return np.array([found]), 0.0
+    return x, float(np.max(np.abs(value)))
 
 
 def _bisected(function: Callable[[float], float], start: float) -> float | None:

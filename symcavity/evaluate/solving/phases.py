@@ -7,7 +7,7 @@ may stay in either, and the user chooses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sympy import Symbol
@@ -27,12 +27,17 @@ def in_double(solution: Solution, which: str) -> float | None:
     key = None if measure is None else measure.free_energy if which == FREE else measure.entropy
     if key is None:
         return None
+    quick = Solution(solution.task, solution.solved_at, dict(solution.own_values), solution.reader)
+    value = where_known(lambda: quick.number(key))
+    return None if value is None or mp.isnan(value) or value == mp.inf else float(value)
+
+
+def where_known(number: Callable[[], Any]) -> Any:
+    """A number of a solution; None where it has none."""
     try:
-        quick = Solution(solution.task, solution.solved_at, dict(solution.own_values), solution.reader)
-        value = quick.number(key)
-    except (UnsupportedLaw, NotConverged):
+        return number()
+    except (UnsupportedLaw, NotConverged, FlatMinimum):
         return None
-    return None if mp.isnan(value) or value == mp.inf else float(value)
 
 
 def image_of(values: Mapping[Symbol, Any], signs: Mapping[Symbol, int]) -> dict[Symbol, Any]:
@@ -113,11 +118,8 @@ def rested(solution: Solution) -> float | None:
     """The free energy of a limit; None where it has no number."""
     measure = solution.task.measure
     key = None if measure is None else measure.free_energy
-    try:
-        value = mp.nan if key is None else solution.number(key)
-    except (UnsupportedLaw, NotConverged, FlatMinimum):
-        return None
-    return float(value) if mp.isfinite(value) else None
+    value = None if key is None else where_known(lambda: solution.number(key))
+    return float(value) if value is not None and mp.isfinite(value) else None
 
 
 def mirrored(measure: GibbsMeasure, solution: Solution) -> tuple[str, ...]:

@@ -26,7 +26,6 @@ from symcavity.method.saddle import Group, Saddle
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import SiteQuantity
 
-CLOSE = 1e-2  # the share of a variance that is left where a recovery is looked for
 MANY = 3  # absolute values in one condition whose signs are all tried
 
 

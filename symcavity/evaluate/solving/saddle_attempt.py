@@ -15,7 +15,7 @@ from symcavity.algebra.precision import mp
 from symcavity.algebra.text import plain
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solving.outcomes import Ended, Handover, Lost, Outcome, Tightening
-from symcavity.evaluate.solving.recovery import CLOSE, Recovery, recovery_at
+from symcavity.evaluate.solving.recovery import Recovery, recovery_at
 from symcavity.evaluate.solving.saddle import Ending, root
 from symcavity.evaluate.solving.saddle_map import GroupPlaces, SaddleMap
 from symcavity.evaluate.tolerances import tolerances
@@ -246,7 +246,7 @@ class _Attempt:
         """The group of whose field little is left beside its quenched fields, and what it seems to become."""
         for g in self.map.groups:
             seen = g.inverse @ self.end.point[g.c]
-            if g.c.size and self.end.point[g.r] ** 2 < CLOSE * (self.end.point[g.c] @ seen):
+            if g.c.size and self.end.point[g.r] ** 2 < tolerances().recovered * (self.end.point[g.c] @ seen):
                 return recovery_at(g.group, self.saddle, self.given, seen)
         return None
 

@@ -19,12 +19,12 @@ from symcavity.errors import NotConverged
 from symcavity.evaluate.closed_map import Root
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solving.exact_root import exact_root, inverse_without
-from symcavity.evaluate.solving.rest import Point, Rest
+from symcavity.evaluate.solving.limit_at_rest import Point, Rest
+from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.watch import tick
 
 SPARE = 20  # digits beyond those asked for that tails leave
 FARTHER = 200.0  # a second value, to see what still moves: by more than what observables show
-GONE = 1e-2  # the share of a number that is left of one that vanishes
 WIDER, DOUBLED = 2.0, 6  # how much farther a multiplier is tried where fields have wider tails, and how often
 STEPS, SHORT = 40, 1e-13  # Newton's steps in double
 
@@ -75,7 +75,8 @@ def tight_limit(task: Task, given: Given, point: Mapping[Symbol, float], ways: M
             gap = max(gaps, default=mp.zero)
             if gap < mp.mpf(10) ** -given.dps:
                 # a root is known to more digits than were asked for, and below these it is zero
-                small = {s: max(GONE * abs(v), mp.mpf(10) ** (-given.dps - SPARE // 4)) for s, v in near.items()}
+                least, left = mp.mpf(10) ** (-given.dps - SPARE // 4), tolerances().left
+                small = {s: max(left * abs(v), least) for s, v in near.items()}
                 gone = [s for s, v in near.items() if s not in ways and v and abs(further[s]) < small[s]]
                 drift = {**dict.fromkeys(ways, mp.inf), **dict.fromkeys(gone, mp.ninf)}
                 return Tight(near, drift, gap, further={**further, **dict.fromkeys(gone, mp.zero)})

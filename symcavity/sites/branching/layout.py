@@ -7,7 +7,7 @@ an order that the assumptions do not prove becomes a condition that is tested at
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -74,15 +74,7 @@ def solve_site(
     )
     branches = [smooth(b) for b in puzzle.branches() if not has_poles(b)]
     matter = [e.xreplace(marks) for e in material or unknowns]
-    faces = [(free, values) for free, rest, values in puzzle.loose if _has_volume(puzzle, free, rest, sources)]
-    for free, values in faces:
-        if any(e.xreplace(values).has(*free) for e in matter):
-            raise IllPosed(
-                f"{text} leaves {' and '.join(str(back.get(u, u)) for u in free)} undetermined for some values of the "
-                "field.",
-                "laws that fix every variable of a site",
-                "a penalty on each variable that the constraints leave free, in the direction in which it is free",
-            )
+    faces = _faces(puzzle, matter, back)
     if not branches:
         raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
     draws = draws or Draws()
@@ -99,6 +91,29 @@ def solve_site(
     )
     # implicit unknowns keep their plain symbol: it is a bound variable of the branch
     return _named(solution, back)
+
+
+def _faces(
+    puzzle: SitePuzzle, matter: Sequence[Expr], back: Mapping[Symbol, SiteQuantity]
+) -> list[tuple[tuple[Symbol, ...], dict[Expr, Expr]]]:
+    """The faces on which a law leaves variables free, with the values of all.
+
+    Raises
+    ------
+    IllPosed
+        If what has to be unique is not unique there.
+    """
+    loose = puzzle.loose
+    faces = [(free, values) for free, rest, values in loose if _has_volume(puzzle, free, rest, puzzle.sources)]
+    for free, values in faces:
+        if any(e.xreplace(values).has(*free) for e in matter):
+            raise IllPosed(
+                f"{puzzle.text} leaves {' and '.join(str(back.get(u, u)) for u in free)} undetermined for some values "
+                "of the field.",
+                "laws that fix every variable of a site",
+                "a penalty on each variable that the constraints leave free, in the direction in which it is free",
+            )
+    return faces
 
 
 def _has_volume(

@@ -16,7 +16,7 @@ from symcavity.evaluate.averages.digits import ExactPass
 from symcavity.evaluate.averages.integrals import Grids
 from symcavity.evaluate.closed_map import INTEGRALS, ClosedMap
 from symcavity.evaluate.given.values import Given
-from symcavity.evaluate.solving.meeting import meet
+from symcavity.evaluate.solving.meeting import where_met
 
 ROUNDS = 600  # evaluations of the map
 DAMPED = 0.3  # of a step, so that what comes back settles
@@ -73,11 +73,8 @@ class RestMap:
 
     def __call__(self, t: np.ndarray) -> np.ndarray | None:
         """The image; for the unknowns that are no average where their conditions are met, and None if they are not."""
-        try:
-            t = self._met(t) if self.own else t
-        except NotConverged:
-            return None
-        return self.image(t)
+        there = self._met(t) if self.own else t
+        return None if there is None else self.image(there)
 
     def image(self, t: np.ndarray) -> np.ndarray | None:
         """The image; the unknowns that are no average stay."""
@@ -94,11 +91,9 @@ class RestMap:
     def met(self, t: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
         """The point with its conditions met roughly, or as it is where they are met nowhere."""
         for begin in (t, *(() if before is None or self.missed or not self.own else (self._kept(t, before),))):
-            try:
-                found, self.missed = self._met(begin, ROUGHLY) if self.own else t, 0
-            except NotConverged:
-                continue
-            return found
+            if (found := self._met(begin, ROUGHLY) if self.own else t) is not None:
+                self.missed = 0
+                return found
         self.missed += 1
         return t
 
@@ -177,7 +172,8 @@ class RestMap:
         out = self.values(t)
         return np.full(len(self.own), np.nan) if out is None else np.array([float(v) for v in out[self.count :]])
 
-    def _met(self, t: np.ndarray, near: float = 0.0) -> np.ndarray:
+    def _met(self, t: np.ndarray, near: float = 0.0) -> np.ndarray | None:
+        """The point with its conditions met; None where they are not."""
         start = t[self.own]
 
         def placed(own: np.ndarray) -> np.ndarray:
@@ -206,7 +202,9 @@ class RestMap:
                 def scaled(own: np.ndarray, size: float = size) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
                     return conditions(*own) / size, lambda: slopes(own) / size
 
-                found = meet(scaled, own, near)
+                found, missed = where_met(scaled, own, near)
+                if missed:
+                    return None
                 if np.max(np.abs(found - own)) < ROUGHLY:
                     break
         found = placed(found)

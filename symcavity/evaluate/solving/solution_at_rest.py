@@ -15,8 +15,8 @@ from symcavity.evaluate.closed_map import INTEGRALS
 from symcavity.evaluate.given.values import GUARD, Given, Task
 from symcavity.evaluate.solutions.events import beside_thresholds
 from symcavity.evaluate.solutions.solution import Solution
-from symcavity.evaluate.solving.rest import Point, Rest
-from symcavity.evaluate.solving.rest_map import DEEPER, LOOSE, NOISE, PREC
+from symcavity.evaluate.solving.limit_at_rest import Point, Rest
+from symcavity.evaluate.solving.map_at_rest import DEEPER, LOOSE, NOISE, PREC
 
 GOES = 1e-2  # by what an observable shows that it goes with what vanishes
 MARGIN = Symbol("margin", positive=True)  # of events, and vanishes more slowly than the states do
