@@ -49,7 +49,8 @@ def test_the_law_is_soft_and_then_shorter():
 
 def test_the_law_settles_where_its_corner_is_small_and_far_from_the_middle():
     """A teacher moves the corner away; nodes meet inside of it, for from beside it some of them would miss it."""
-    moved = LAW.xreplace({e1: e1 + curve})
+    pairs = [[m.xreplace({e1: e1 + curve}) for m in pair] for pair in LAW.pairs]
+    moved = JointLaw(LAW.unknowns, LAW.fields, LAW.equations, pairs, [], LAW.sources)
     node = JointAverage(w1**2, moved, [q, 0, q])
     family = Family(moved, node.covariance)
     family.join(node)

@@ -54,8 +54,11 @@ class Spellings(Rewriting):
         )
 
     def _side(self, entry: Basic, side: Expr) -> Expr:
-        own = [s for s in outer_sums(side) if not any(map(kind_of_sum, s.limits))] if isinstance(entry, Relational) else []
-        return self.observable(side.xreplace({s: expand_components(s, f"the constraint {entry}") for s in own}))
+        """A side of a constraint with its sums over components written out; of another entry, as it is."""
+        if isinstance(entry, Relational):
+            own = [s for s in outer_sums(side) if not any(map(kind_of_sum, s.limits))]
+            side = side.xreplace({s: expand_components(s, f"the constraint {entry}") for s in own})
+        return self.observable(side)
 
     def observable(self, expr: Expr, _kind: Kind | None = None) -> Expr:
         """Return an observable in the same spelling."""
