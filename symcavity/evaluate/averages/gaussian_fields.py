@@ -28,7 +28,7 @@ def widened(node: JointAverage, u: Symbol) -> Expr | None:
     if any(c.has(u) for c in node.covariance) or (shift := _shift(law, u)) is None:
         return None
     quiet = {u: S.Zero}
-    parts = [law.args[2].xreplace(quiet), law.args[3].xreplace(quiet), law.args[4].xreplace(quiet)]
+    equations, pairs, definitions = (law.args[k].xreplace(quiet) for k in (2, 3, 4))
     table = Matrix(len(fields), len(fields), lambda a, b: node.covariance[_place(a, b)]) + shift * shift.T
     lower = [table[a, b] for a in range(len(fields)) for b in range(a + 1)]
     shifted = {f: f - r * u for f, r in zip(fields, shift, strict=True)}
@@ -44,7 +44,7 @@ def widened(node: JointAverage, u: Symbol) -> Expr | None:
         if any(c.has(u) for _, c in terms) or terms[0][0][0] > MOST:
             return None
         body = sum((c * _power(n, mean, spread) for (n,), c in terms), S.Zero)
-    wide = JointLaw(law.unknowns, fields, *parts, law.sources, law.scramble)
+    wide = JointLaw(law.unknowns, fields, equations, pairs, definitions, law.sources, law.scramble)
     return JointAverage(body, wide, lower)
 
 
