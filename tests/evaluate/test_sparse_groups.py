@@ -45,3 +45,20 @@ def test_the_law_is_soft_and_then_shorter():
     assert found == pytest.approx(right, rel=3e-5)
     with pytest.raises(UnsupportedLaw, match="undetermined"):
         family.average(nodes[2], (1.0, 1.0, 1.0, 1.0), ())
+
+
+def test_the_law_settles_where_its_corner_is_small_and_far_from_the_middle():
+    """A teacher moves the corner away; nodes meet inside of it, for from beside it some of them would miss it."""
+    pairs = [[m.xreplace({e1: e1 + curve}) for m in pair] for pair in LAW.pairs]
+    moved = JointLaw(LAW.unknowns, LAW.fields, LAW.equations, pairs, [], LAW.sources)
+    node = JointAverage(w1**2, moved, [q, 0, q])
+    family = Family(moved, node.covariance)
+    family.join(node)
+    params = [{a: 0.1, b: 0.2, curve: 0.8, q: 0.8}[s] for s in family.leaves]
+    found = family.average(node, tuple(params), ())
+    line = np.linspace(-8, 8, 2401)
+    fields = np.sqrt(0.8) * np.stack(np.meshgrid(line, line, indexing="ij")) + np.array([0.8, 0])[:, None, None]
+    weights = np.exp(-(line[:, None] ** 2 + line**2) / 2) * (line[1] - line[0]) ** 2 / (2 * np.pi)
+    soft = np.sign(fields) * np.maximum(0, np.abs(fields) - 0.1)
+    kept = soft[0] * np.maximum(0, 1 - 0.2 / np.maximum(np.sqrt((soft**2).sum(axis=0)), 1e-9)) / 0.8
+    assert found == pytest.approx(np.sum(weights * kept**2), rel=3e-5)

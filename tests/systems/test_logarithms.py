@@ -5,7 +5,8 @@ from references import near
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
-from sympy import Eq, Rational, Sum, Symbol, log, sqrt
+from sympy import Eq, Rational, Sum, Symbol, exp, log, sqrt
+from sympy.stats import Poisson
 
 from symcavity import (
     Complementary,
@@ -17,6 +18,7 @@ from symcavity import (
     P,
     Quenched,
     System,
+    ValuesError,
     alpha,
     average,
     i,
@@ -89,3 +91,30 @@ def test_no_root_of_a_state_has_such_an_end():
     problem = ConvexProblem(ridge - Sum(sqrt(w[i]), (i, 1, N)) + Sum((1 - heard) ** 2, (mu, 1, P)), [w[i] >= 0])
     theory = problem.cavity()
     assert theory.compare(problem.simulate({alpha: 1}, N=60, seeds=10), [average(w[i])]).worst < FAR
+
+
+class TestCountsOfZero:
+    """Poisson regression with the identity link: where a count is zero, nothing keeps its mean from zero."""
+
+    def problem(self, **law):
+        n, h = Quenched("n", mu, **law), Sum(x[mu, i] * w[i], (i, 1, N))
+        return n, ConvexProblem(Sum(1 + h - n[mu] * log(1 + h), (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)) / 2)
+
+    def test_zero_is_refused_at_once(self):
+        half = Rational(1, 2)
+        n, open_ = self.problem()
+        _, declared = self.problem(law={0: half, 2: half})
+        u = Sum(x[mu, i] * Quenched("t", i, law={half: half, -half: half})[i], (i, 1, N))
+        _, drawn = self.problem(law=Poisson("n", exp(u)), given=u)
+        cases = (open_, {n: {0: half, 2: half}}), (open_, {n: Poisson("n", 2)}), (declared, {}), (drawn, {})
+        for problem, values in cases:
+            with pytest.raises(ValuesError, match="no logarithm keeps states from the edge"):
+                problem.cavity().solve({alpha: 2, **values})
+
+    def test_a_little_more_than_zero_is_the_limit(self):
+        """Instances hold the mean at its edge themselves."""
+        half = Rational(1, 2)
+        n, problem = self.problem()
+        found = problem.cavity().solve({alpha: 2, n: {Rational(1, 1000): half, 2: half}})
+        instances = problem.simulate({alpha: 2, n: {0: half, 2: half}}, N=60, seeds=6)[average(w[i] ** 2)]
+        assert abs(instances.mean - float(found[average(w[i] ** 2)])) < 4 * instances.stderr

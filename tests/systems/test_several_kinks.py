@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sympy import Rational, Sum, sqrt, symbols
+from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu, norm
 from symcavity.algebra.joint import JointLaw, LawSymbol
@@ -63,6 +64,63 @@ def test_several_tasks_are_the_fixed_point_of_their_proximal_map(symmetric):
     curve, q = load / (1 + answer), load * error / (1 + answer) ** 2
     assert moments(q, curve, cost) == pytest.approx((error, answer), rel=5e-5)
     assert moments(q, curve, 1.1 * cost)[0] != pytest.approx(error, rel=1e-2)
+
+
+def test_gaussian_teachers_widen_the_fields():
+    """The length of what is pulled is Rayleigh; given that, teacher and noise have their shares of it."""
+    law = Normal("t", 0, 1)
+    (t1, t2), load, cost = teachers(law), float(VALUES[alpha]), float(VALUES[b])
+    found = tasks(law).cavity().solve(VALUES)
+    error = float(found[average((w[i, 1] - t1[i]) ** 2)])
+    missed = float(found[average(Sum(x[mu, i] * (t1[i] - w[i, 1]), (i, 1, N)) ** 2)])
+    answer = np.sqrt(error / missed) - 1
+    curve, q = load / (1 + answer), load * error / (1 + answer) ** 2
+
+    def at(cost):
+        size = 1 + q / curve**2
+        r = (np.arange(200000) + 0.5) * 1e-4
+        weight = r * np.exp(-r * r / 2) * 1e-4
+        pulled = np.sqrt(size) * r
+        kept = np.maximum(0, pulled - cost / curve)
+        square, along = np.sum(weight * kept**2) / 2, np.sum(weight * kept * pulled) / 2
+        return 1 + square - 2 * along / size, along / (curve * size)
+
+    assert at(cost) == pytest.approx((error, answer), rel=1e-6)
+    assert at(1.1 * cost)[0] != pytest.approx(error, rel=1e-3)
+    across = average((w[i, 1] - t1[i]) * (w[i, 2] - t2[i]))
+    assert float(found[across]) == pytest.approx(0, abs=1e-9 * error)
+
+
+def in_discs(length):
+    """Two linear tasks with the same data; the two weights of a feature lie in a disc."""
+    missed = [Sum(x[mu, i] * (t[i] - w[i, n]), (i, 1, N)) for n, t in enumerate(teachers(SIGNS), 1)]
+    return ConvexProblem(Sum(sum(m**2 for m in missed) / 2, (mu, 1, P)), subject_to=[length <= 1])
+
+
+def test_discs_by_components_are_the_fixed_point_of_a_projection():
+    """A sum over components is a length squared; covariances that vanish by symmetry are zero, and spoil no digits."""
+    (t1, t2), load = teachers(SIGNS), float(VALUES[alpha])
+    risk, across = average((w[i, 1] - t1[i]) ** 2), average((w[i, 1] - t1[i]) * (w[i, 2] - t2[i]))
+    lengths = Sum(w[i, k] ** 2, (k, 1, 2)), norm(w[i, 1], w[i, 2])
+    by_sum, by_norm = (in_discs(length).cavity().solve({alpha: VALUES[alpha]}) for length in lengths)
+    assert float(by_sum[risk]) == pytest.approx(float(by_norm[risk]), rel=1e-9)
+    assert by_sum.residual < 1e-9
+    assert float(by_sum[across]) == pytest.approx(0, abs=1e-9 * float(by_sum[risk]))
+    missed = float(by_sum[average(Sum(x[mu, i] * (t1[i] - w[i, 1]), (i, 1, N)) ** 2)])
+    error = float(by_sum[risk])
+    answer = np.sqrt(error / missed) - 1
+    curve, q = load / (1 + answer), load * error / (1 + answer) ** 2
+
+    def at(radius):
+        line = np.linspace(-7.5, 7.5, 1000)
+        weight = np.exp(-(line[:, None] ** 2 + line**2) / 2) * (line[1] - line[0]) ** 2 / (2 * np.pi)
+        fields = np.sqrt(q) * np.stack(np.meshgrid(line, line, indexing="ij"))
+        pulled = 1 + fields / curve  # the signs of a teacher are those of its fields
+        found = pulled * np.minimum(1, radius / np.sqrt((pulled**2).sum(axis=0)))
+        return np.sum(weight * (found[0] - 1) ** 2), np.sum(weight * found[0] * fields[0]) / q
+
+    assert at(1) == pytest.approx((error, answer), rel=5e-5)
+    assert at(1.1)[0] != pytest.approx(error, rel=1e-2)
 
 
 def test_sparse_groups_against_instances():

@@ -7,7 +7,9 @@ some nodes once is solved at others now, which one multiplies out, with the dete
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +21,7 @@ from symcavity.evaluate.averages.rays import REACH, along, sign_changes
 from symcavity.evaluate.watch import tick
 
 SCAN, LOOKS = 41, 48  # points along a ray, and rays, with which it is seen where a law switches
-BEYOND, PANELS = 1.5, 9  # how much further than normal variables reach nodes go, for others, and panels of a ray
+BEYOND, PANELS = 1.5, 5  # how much further than normal variables reach nodes go, for others, and panels of a ray
 AT = (0.5, 2.0)  # the inverse of radii at which lines end panels, for beside a line rays change fast
 THIN = 0.02  # panels that are as narrow are one, but where the order changes
 SWAPS, CLOSE = 8, 1e-6  # steps of a search for a turn, and how exact: what is missed of a kink is the square of that
@@ -28,6 +30,8 @@ ALIKE = 1e-7  # as far apart as two places of switching that are one
 GRID, ZOOMED, INSIDE, FEW = 21, 4, 5.0, 16  # with which it is looked for a place where rays switch alike
 TURNS = 6  # panels of a turn at the least
 SAME = 1e-9  # how exactly a law has to be the same law at other fields
+ENOUGH = 1e-10  # of the whole moment: by how much finer nodes may change that of a sector
+AXES = (-1, -1, -1, -1, 0, -1, 0)  # along which the parts of nodes are numbered
 MASS = 1e-11  # by how much the weights may miss one, and second moments the covariance
 
 
@@ -44,6 +48,17 @@ class Nodes(NamedTuple):
     answers: np.ndarray
     rows: np.ndarray
     table: np.ndarray
+
+
+@dataclass
+class Sector:
+    """What lies between two turns: its nodes, moments over them, and whether finer nodes have given the same ones."""
+
+    low: float
+    high: float
+    nodes: Nodes | None = None
+    moments: np.ndarray | None = None
+    done: bool = False
 
 
 class Plane:
@@ -68,6 +83,7 @@ class Plane:
         self.code, self.root, self.params, self.sides = code, root, params, sides
         self.settled: int | None = None
         self._levels: dict[int, Nodes | None] = {}
+        self._sectors: list[Sector] = []
         self._first: np.ndarray | None = None
         self.centre, self.turns = np.zeros(2), None
         if (centre := self._middle()) is not None:
@@ -100,23 +116,29 @@ class Plane:
             size *= 2.0 / (GRID - 1)
         own = np.abs(best).max(axis=1) < INSIDE
         candidates = [np.zeros(2), *best[own]]
-        return min(candidates, key=self._uneven)
+        found = [t for centre in candidates if (t := self._times(centre)) is not None]
+        if len(found) < len(candidates):
+            return None
+        # what is left in every direction has to be left: seen from beside it, rays miss it, or touch it
+        left = np.array([(times % 2 == 1).all(axis=1) for times in found])
+        beside = (left.any(axis=0) & ~left).sum(axis=1)
+        uneven = [float((times != np.roll(times, 1, axis=1)).sum()) for times in found]
+        return min(zip(beside, uneven, range(len(found)), candidates, strict=True))[3]
 
     def _sides(self, z: np.ndarray) -> np.ndarray | None:
         fields = self.root @ z
         x = self.code.solve(fields, self.params, None)
         return None if x is None else self.sides(x, fields)
 
-    def _uneven(self, centre: np.ndarray) -> float:
-        """How often rays from a place next to each other switch a different number of times."""
+    def _times(self, centre: np.ndarray) -> np.ndarray | None:
+        """How often rays from a place switch, row by row; None where the law has no solution."""
         angles, radii = (np.arange(FEW) + 0.3) * 2 * np.pi / FEW, np.linspace(0, REACH, SCAN)
         units = np.stack([np.cos(angles), np.sin(angles)])
         sides = self._sides((centre[:, None, None] + units[:, :, None] * radii).reshape(2, -1))
         if sides is None:
-            return np.inf
+            return None
         marks = sides.reshape(len(sides), FEW, SCAN) > 0
-        times = (marks[..., 1:] != marks[..., :-1]).sum(axis=2)
-        return float((times != np.roll(times, 1, axis=1)).sum())
+        return (marks[..., 1:] != marks[..., :-1]).sum(axis=2)
 
     def _at(self, angles: np.ndarray, radii: np.ndarray) -> np.ndarray:
         units = np.stack([np.cos(angles), np.sin(angles)])
@@ -244,7 +266,10 @@ class Plane:
         return middle
 
     def level(self, order: int) -> Nodes | None:
-        """Nodes with so many rays between two turns: weights of area, fields, states, slopes of these along fields."""
+        """Nodes between turns, finer than those before where these were not enough; levels are taken in their order.
+
+        Between two turns finer nodes are tried until they change no moment of states or of their slopes.
+        """
         if order not in self._levels:
             self._levels[order] = self._level(order)
         return self._levels[order]
@@ -252,31 +277,58 @@ class Plane:
     def _level(self, order: int) -> Nodes | None:
         if self.turns is None:
             return None
-        cuts = np.sort(np.concatenate([np.linspace(0, 2 * np.pi, TURNS + 1), self.turns % (2 * np.pi)]))
-        cuts = cuts[np.concatenate([[True], np.diff(cuts) > 1e-9])]
-        cuts[-1] = 2 * np.pi
+        if not self._sectors:
+            cuts = np.sort(np.concatenate([np.linspace(0, 2 * np.pi, TURNS + 1), self.turns % (2 * np.pi)]))
+            cuts = cuts[np.concatenate([[True], np.diff(cuts) > 1e-9])]
+            cuts[-1] = 2 * np.pi
+            self._sectors = [Sector(low, high) for low, high in pairwise(cuts)]
+        todo = [sector for sector in self._sectors if not sector.done]
+        if todo and not self._refine(todo, order):
+            return None
+        return Nodes(*(np.concatenate(part, axis=k) for part, k in zip(self._parts(), AXES, strict=True)))
+
+    def _parts(self) -> Iterator[tuple[np.ndarray, ...]]:
+        return zip(*(sector.nodes for sector in self._sectors if sector.nodes is not None), strict=True)
+
+    def _refine(self, todo: Sequence[Sector], order: int) -> bool:
+        """Nodes of some sectors, with so many rays in each; whether the law has solutions there."""
+        cuts = np.array([[sector.low, sector.high] for sector in todo])
         y, w = legendre(order)
-        half, middle = np.diff(cuts)[:, None] / 2, (cuts[1:] + cuts[:-1])[:, None] / 2
+        half, middle = np.diff(cuts) / 2, cuts.mean(axis=1, keepdims=True)
         angles, shares = (middle + half * y).ravel(), (half * w).ravel() / (2 * np.pi)
         found = self._crossings(angles)
         if found is None:
-            return None
+            return False
         x, table = found
         places = np.minimum(np.concatenate([np.zeros((len(angles), 0)), *table], axis=1), self.reach)
         units = np.stack([np.cos(angles), np.sin(angles)])
         points, weights, _ = along(places, units, shares, reach=self.reach, parts=PANELS)
         radius = np.hypot(*points)
         area = weights * np.exp(radius**2 / 2) * 2 * np.pi * abs(np.linalg.det(self.root))
-        fields = self.root @ (self.centre[:, None] + points)
+        z = self.centre[:, None] + points
+        fields = self.root @ z
         turn = np.arctan2(points[1], points[0]) % (2 * np.pi)
         ray = np.searchsorted((angles[1:] + angles[:-1]) / 2, turn)
         near = np.clip(np.round(radius / self.radii[1]).astype(int), 0, SCAN - 1)
         states = self.code.solve(fields, self.params, x[:, ray, near])
         if states is None:
-            return None
+            return False
         states, held, answers = self.code.answering(states, fields, self.params)
         rows, slopes = self.code.rows_at(states, fields, self.params)
-        return Nodes(area, fields, states, held, answers, rows, slopes)
+        every = Nodes(area, fields, states, held, answers, rows, slopes)
+        density = weights * np.exp((radius**2 - (z**2).sum(axis=0)) / 2)
+        flat = answers.reshape(len(answers), -1).T
+        tested = np.concatenate([np.ones((1, len(area))), states, states**2, flat]) * density
+        scale = np.abs(tested).sum(axis=1) + 1e-300
+        own = ray // order
+        for n, sector in enumerate(todo):
+            mine = np.flatnonzero(own == n)
+            moments = tested[:, mine].sum(axis=1)
+            if sector.moments is not None:
+                sector.done = bool((np.abs(moments - sector.moments) < ENOUGH * scale).all())
+            sector.moments = moments
+            sector.nodes = Nodes(*(np.take(part, mine, axis=k) for part, k in zip(every, AXES, strict=True)))
+        return True
 
     def carried(
         self, order: int, covariance: np.ndarray, params: Any

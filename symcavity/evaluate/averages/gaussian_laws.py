@@ -14,8 +14,9 @@ from sympy import Add, Dummy, Expr, Mul, Piecewise, Poly, Pow, S, Sum, Symbol, e
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
-from symcavity.algebra.joint import NumberedAverage
+from symcavity.algebra.joint import JointAverage, NumberedAverage
 from symcavity.algebra.phi import gaussian_density, phi
+from symcavity.evaluate.averages.gaussian_fields import widened
 from symcavity.evaluate.averages.nodes import own_quantities
 from symcavity.model.averages import Average
 from symcavity.model.quantities import Quenched, SiteQuantity
@@ -81,6 +82,8 @@ def _inside(body: Expr, u: Symbol) -> Expr:
         return fixed * Piecewise(*((_inside(value, u), test) for value, test in moving.args))
     if isinstance(moving, ImplicitAverage) and not any(e.has(u) for e in moving.args[2:]):
         return fixed * ImplicitAverage(_inside(moving.args[0], u), *moving.args[1:])
+    if isinstance(moving, JointAverage) and (wider := widened(moving, u)) is not None:
+        return fixed * wider
     if isinstance(moving, ImplicitAverage | GaussianAverage) and (wider := _widened(moving, u)) is not None:
         return fixed * wider
     if isinstance(moving, GaussianAverage) and not isinstance(moving, NumberedAverage):

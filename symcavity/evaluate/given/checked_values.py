@@ -16,6 +16,7 @@ from symcavity.evaluate.averages.integrals import LAWS
 from symcavity.evaluate.averages.nodes import Needs, own_quantities
 from symcavity.evaluate.averages.quenched import SiteLaw, site_laws
 from symcavity.evaluate.averages.tails import check_tails
+from symcavity.evaluate.given.barriers import at_an_edge, loses_an_end
 from symcavity.evaluate.given.reading import Vocabulary, read_given
 from symcavity.evaluate.given.sizes import complete, ratio_named
 from symcavity.evaluate.given.values import Given, Task
@@ -169,7 +170,7 @@ def _divides(expr: Expr, q: Quenched) -> bool:
 
 
 def _check_zeros(task: Task, laws: Mapping[Kind, SiteLaw]) -> None:
-    """Refuse sites at which a quenched parameter is zero, and the equations divide by it."""
+    """Refuse sites at which a quenched parameter is zero, and the equations divide by it, or have no law there."""
     for law in laws.values():
         for q in law.names:
             (values,), _ = law.table([q])
@@ -177,6 +178,13 @@ def _check_zeros(task: Task, laws: Mapping[Kind, SiteLaw]) -> None:
                 continue
             if any(_divides(e.difference, q) for e in task.equations):
                 raise ValuesError(*hears_nothing(q.at_site()))
+            if any(loses_an_end(e.difference, q.at_site()) for e in task.equations):
+                raise ValuesError(*at_an_edge(q.name))
+        for q in (q for q, _ in law.continuous if q.low is not None and q.low <= 0):  # labels that are counts
+            if any(loses_an_end(e.difference, q.at_site()) for e in task.equations):
+                raise ValuesError(*at_an_edge(q.name))
+    if any(loses_an_end(e.difference) for e in task.equations):
+        raise ValuesError(*at_an_edge("its factor"))
 
 
 def _sizes(task: Task, plain: dict[Symbol, Any], quenched: Mapping[Any, Any]) -> dict[Symbol, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from symcavity.model.quantities import SiteQuantity
 PACKAGE = str(Path(__file__).parents[2])  # that of symcavity, not of this room
 MOST_AT_REST = 15  # digits of a limit with integrals
 MISSED, RUNAWAY = 1e-2, 40  # a residual that is none; powers of ten that no unknown has
+NOISE = 1e-9  # in own units: of what may be zero
 FINE = 1e-10  # so short a last step leaves ten digits
 UNSEEN = mp.mpf(10) ** -2000  # below this no digits of other unknowns tell a difference from zero
 
@@ -86,7 +87,7 @@ def _is_on_its_branch(task: Task, solution: Solution) -> bool:
 def finished(task: Task, given: Given, root: Root, observable: Callable[[Any], Expr]) -> Found | Lost:
     """The solution at a root of the closed map: in double where that serves, else to the digits asked for."""
     if given.is_quick(task) and root.error < tolerances().rough:
-        quick = Solution(task, given, {s: mp.mpf(v) for s, v in root.point.items()}, observable)
+        quick = _tidied(task, given, root.point, observable)
         rough = root.error > FINE and quick.digits < SHOWN
         if not rough and not _has_cancelled(quick, task, given):
             return Found(quick)
@@ -120,6 +121,22 @@ def _polished(task: Task, given: Given, root: Root, observable: Callable[[Any], 
     return Solution(task, given, refine(guard), observable, refine, guard)
 
 
+def _tidied(task: Task, given: Given, found: Mapping[Any, float], observable: Callable[[Any], Expr]) -> Solution:
+    """The solution in double, with zeros for what rounding alone tells from zero, if that is one.
+
+    A covariance that vanishes by a symmetry comes out as rounding, of which no digit is right.
+    """
+    values = {s: mp.mpf(v) for s, v in found.items()}
+    quick = Solution(task, given, values, observable)
+    if quick.digits >= SHOWN:
+        return quick
+    closed, _ = task.closed_map(given)
+    loose = [s for s, sign in zip(closed.unknowns, closed.signs, strict=True) if sign == 0 and s in values]
+    noise = {s: mp.zero for s in loose if 0 < abs(values[s]) < NOISE}
+    tidy = Solution(task, given, {**values, **noise}, observable) if noise else quick
+    return tidy if tidy.digits >= SHOWN else quick
+
+
 def _has_cancelled(quick: Solution, task: Task, given: Given) -> bool:
     """Whether closed forms over continuous laws lose in double what the equations are about: more digits keep it."""
     if given.double or task.is_numerical or given.sites > MANY_SITES or quick.is_limit:
@@ -138,7 +155,7 @@ def finish(system: Eliminated, root: np.ndarray, observable: Callable[[Any], Exp
     task, given = system.task, system.given
     if given.is_quick(task):
         found = system.complete(root)
-        quick = Solution(task, given, {s: mp.mpf(found[s]) for s in system.order}, observable)
+        quick = _tidied(task, given, {s: found[s] for s in system.order}, observable)
         if not _has_cancelled(quick, task, given):
             return quick
     elif task.is_numerical and not (given.solve_for or task.is_projected):  # averages share their nodes there

@@ -24,7 +24,9 @@ from sympy import (
     sign,
     sinh,
 )
+from sympy.core.relational import Relational
 
+from symcavity.model.fields import expand_components, kind_of_sum, outer_sums
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Global, Variable
 from symcavity.model.rewriting import Declaration, Rewriting, sides, with_sides
@@ -33,7 +35,8 @@ from symcavity.model.rewriting import Declaration, Rewriting, sides, with_sides
 class Spellings(Rewriting):
     """``u/Abs(u)`` is ``sign(u)``, ``cosh(u) + sinh(u)`` is ``exp(u)``, ``v + Abs(v)`` the positive part of 2 v.
 
-    A bound on the length of a vector of one site is one on its square.  A global variable that bounds a size is never
+    Sums over components in a constraint are written out; a bound on the length of a vector of one site is one on its
+    square.  A global variable that bounds a size is never
     negative, ``Abs(w[i]) <= M``: it is declared so.
     """
 
@@ -45,10 +48,17 @@ class Spellings(Rewriting):
     def apply(self, declaration: Declaration) -> Declaration:
         """Return the declaration in one spelling."""
         return declaration.mapped(
-            lambda entry: with_sides(entry, _squared(entry, [self.observable(s) for s in sides(entry)]))
+            lambda entry: with_sides(entry, _squared(entry, [self._side(entry, s) for s in sides(entry)]))
             if isinstance(entry, Basic)
             else entry
         )
+
+    def _side(self, entry: Basic, side: Expr) -> Expr:
+        """A side of a constraint with its sums over components written out; of another entry, as it is."""
+        if isinstance(entry, Relational):
+            own = [s for s in outer_sums(side) if not any(map(kind_of_sum, s.limits))]
+            side = side.xreplace({s: expand_components(s, f"the constraint {entry}") for s in own})
+        return self.observable(side)
 
     def observable(self, expr: Expr, _kind: Kind | None = None) -> Expr:
         """Return an observable in the same spelling."""

@@ -1,0 +1,96 @@
+"""Gaussian parameters that shift the fields of a joint law: one average over wider fields, and none over them."""
+
+from __future__ import annotations
+
+from math import comb, factorial
+
+from sympy import Dummy, Expr, Matrix, Poly, S, Symbol, eye, together
+from sympy.polys.polyerrors import PolynomialError
+
+from symcavity.algebra.joint import JointAverage, JointLaw, LawSymbol
+
+MOST = 4  # powers of the parameter in what is averaged
+
+
+def widened(node: JointAverage, u: Symbol) -> Expr | None:
+    """Average a joint average over a standard Gaussian u that its law hears as a shift of its fields.
+
+    With ``f + r*u`` for the fields f the law is one of the fields ``g = f + r*u``, whose covariance is wider by
+    ``r r^T``.  Given g, u has the mean ``r^T G^-1 g`` and the variance ``1 - r^T G^-1 r``: powers of u in what is
+    averaged are those of its mean, and moments.
+
+    Returns
+    -------
+    Expr or None
+        None where u does more than shift fields, or stands in a function.
+    """
+    law, fields = node.law, list(node.law.fields)
+    if any(c.has(u) for c in node.covariance) or (shift := _shift(law, u)) is None:
+        return None
+    quiet = {u: S.Zero}
+    equations, pairs, definitions = (law.args[k].xreplace(quiet) for k in (2, 3, 4))
+    table = Matrix(len(fields), len(fields), lambda a, b: node.covariance[_place(a, b)]) + shift * shift.T
+    lower = [table[a, b] for a in range(len(fields)) for b in range(a + 1)]
+    shifted = {f: f - r * u for f, r in zip(fields, shift, strict=True)}
+    body = node.body.xreplace(shifted)
+    if body.has(u):
+        back = _weights(table, shift)
+        mean = sum((c * f for c, f in zip(back, fields, strict=True)), S.Zero)
+        spread = 1 - sum((c * r for c, r in zip(back, shift, strict=True)), S.Zero)
+        try:
+            terms = Poly(body, u).terms()
+        except PolynomialError:
+            return None
+        if any(c.has(u) for _, c in terms) or terms[0][0][0] > MOST:
+            return None
+        body = sum((c * _power(n, mean, spread) for (n,), c in terms), S.Zero)
+    wide = JointLaw(law.unknowns, fields, equations, pairs, definitions, law.sources, law.scramble)
+    return JointAverage(body, wide, lower)
+
+
+def _shift(law: JointLaw, u: Symbol) -> Matrix | None:
+    """By how much u shifts each field, the same in every expression; None where it does something else."""
+    felt = [e for e in law.expressions if e.has(u)]
+    rows = [[e.diff(f) for f in law.fields] for e in law.expressions]
+    whole = [(row, e.diff(u)) for row, e in zip(rows, law.expressions, strict=True) if any(row) or e in felt]
+    chosen: list[tuple[list[Expr], Expr]] = []
+    for row, rate in whole:
+        if Matrix([*(r for r, _ in chosen), row]).rank() > len(chosen):
+            chosen.append((row, rate))
+        if len(chosen) == len(law.fields):
+            break
+    else:
+        return None
+    shift = Matrix([r for r, _ in chosen]).LUsolve(Matrix([rate for _, rate in chosen])).applyfunc(together)
+    if shift.has(u, LawSymbol):
+        return None
+    for row, rate in whole:
+        missed = rate - sum((a * r for a, r in zip(row, shift, strict=True)), S.Zero)
+        if missed != 0 and together(missed.expand()).as_numer_denom()[0].expand() != 0:
+            return None
+    return shift
+
+
+def _weights(table: Matrix, shift: Matrix) -> list[Expr]:
+    """``G^-1 r`` by a matrix of names, so that nothing is multiplied out."""
+    count = table.rows
+    names = Matrix(count, count, lambda a, b: Dummy(f"g{min(a, b)}{max(a, b)}"))
+    names = Matrix(count, count, lambda a, b: names[min(a, b), max(a, b)])
+    inverse = names.LUsolve(eye(count)) if count > 2 else names.adjugate() / names.det()
+    rule = {names[a, b]: table[a, b] for a in range(count) for b in range(count)}
+    return list(inverse.xreplace(rule) * shift)
+
+
+def _power(n: int, mean: Expr, spread: Expr) -> Expr:
+    """The n-th moment of a Gaussian."""
+    even = range(0, n + 1, 2)
+    return sum((comb(n, k) * _pairings(k) * spread ** (k // 2) * mean ** (n - k) for k in even), S.Zero)
+
+
+def _pairings(k: int) -> int:
+    return factorial(k) // (2 ** (k // 2) * factorial(k // 2))
+
+
+def _place(a: int, b: int) -> int:
+    a, b = max(a, b), min(a, b)
+    return a * (a + 1) // 2 + b
