@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from math import log, prod
 from typing import Any
 
@@ -11,68 +9,15 @@ import numpy as np
 from sympy import Expr
 
 from symcavity.errors import UnsupportedLaw, ValuesError
-from symcavity.finite.draw import stream
+from symcavity.finite.chains import SWEEPS, annealed, sampled
+from symcavity.finite.configurations import Ensemble, one_configuration
 from symcavity.finite.sphere import form_of, is_on_sphere, lowest_on_sphere
 from symcavity.finite.warm import WarmInstance, discrete
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.thermal.states import split
 
 MOST = {"enumeration": 1 << 18, "integration": 1 << 13}  # configurations that are summed over
-CHAINS, SWEEPS, FIRST = 8, 400, 4  # of samples; one in FIRST of all sweeps comes before the first that counts
 TOGETHER = 1 << 14  # configurations whose energies are computed at once
-ASKED = 0.45  # the share of moves that is accepted
-_CHAINS = 11  # beside the numbers of the other draws of an instance
-COOLED = (0.1, 30.0)  # inverse temperatures between which chains are cooled, in units of a site's energy
-NODES = 24  # of a Gauss-Hermite rule
-
-
-@dataclass(frozen=True)
-class Ensemble:
-    """Configurations of one instance with their shares.
-
-    Attributes
-    ----------
-    method : str
-    x : dict
-        By state: one row a configuration, one column a site.
-    share : ndarray
-        Of each configuration.
-    logarithm : float
-        That of the sum of all weights; nan of samples.
-    width : dict
-        By state the standard deviations about x, of what was integrated over.
-    chain : ndarray or None
-        Of samples: from which chain each is.
-    """
-
-    method: str
-    x: dict[Any, np.ndarray]
-    share: np.ndarray
-    logarithm: float = float("nan")
-    width: dict[Any, np.ndarray] = field(default_factory=dict)
-    chain: np.ndarray | None = None
-
-    def halves(self) -> list[Ensemble]:
-        """The samples of one half of the chains, and of the other."""
-        assert self.chain is not None  # noqa: S101 - of samples
-        rows = [self.chain % 2 == k for k in (0, 1)]
-        return [replace(self, x={q: v[r] for q, v in self.x.items()}, share=_equal(int(r.sum()))) for r in rows]
-
-    def mean(self, function: Callable[..., Any], states: list[Any], size: int) -> np.ndarray:
-        """The average of a function of the states of a site, by site."""
-        free = [q for q in states if q in self.width]
-        shape = (len(self.share), size)
-        if not free:
-            return self.share @ np.broadcast_to(function(*(self.x[q] for q in states)), shape)
-        out = np.zeros(size)
-        for t, w in zip(*np.polynomial.hermite_e.hermegauss(NODES), strict=True):
-            at = (self.x[q] + self.width[q] * t if q in free else self.x[q] for q in states)
-            out += w / np.sqrt(2 * np.pi) * (self.share @ np.broadcast_to(function(*at), shape))
-        return out
-
-
-def _equal(count: int) -> np.ndarray:
-    return np.full(count, 1 / count)
 
 
 def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Ensemble:
@@ -114,7 +59,7 @@ def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Ensembl
     chosen = method or next(name for name, serves in able.items() if serves)
     if chosen == "eigenvectors":
         x = {w.states[0]: lowest_on_sphere(form_of(w))[None]}
-        return _one_configuration(chosen, x, w.energy(x))
+        return one_configuration(chosen, x, w.energy(x))
     if w.is_cold:
         return lowest_of(w, count) if chosen == "enumeration" else annealed(w, sweeps)
     if chosen == "sampling":
@@ -158,27 +103,7 @@ def lowest_of(w: WarmInstance, count: int) -> Ensemble:
     """The configuration of lowest energy, by enumeration: the first of several."""
     x = configurations(w, w.states, count)
     parts = [w.energy({q: v[k : k + TOGETHER] for q, v in x.items()}) for k in range(0, count, TOGETHER)]
-    return _one_configuration("enumeration", x, np.concatenate(parts))
-
-
-def _one_configuration(method: str, x: dict[Any, np.ndarray], energies: np.ndarray) -> Ensemble:
-    best = int(np.argmin(energies))
-    return Ensemble(method, {q: v[best : best + 1] for q, v in x.items()}, np.ones(1), -float(energies[best]))
-
-
-def annealed(w: WarmInstance, sweeps: int) -> Ensemble:
-    """The lowest configuration that eight chains find as they are cooled: its energy is an upper bound of the minimum.
-
-    The inverse temperature grows from sweep to sweep, from what moves all states to what moves none, in units of the
-    spread of the energy of a site over random configurations.
-    """
-    rng = stream(w.instance.seed, _CHAINS + 1)
-    x = {q: _start(q, w, rng, w.size(next(iter(q.site)))) for q in w.states}
-    unit = float(np.std(w.energy(x))) / np.sqrt(sum(v.shape[1] for v in x.values())) or 1.0
-    first = sweeps // FIRST
-    ladder = np.geomspace(*COOLED, sweeps + first) / unit
-    found = sampled(w, sweeps, ladder)
-    return _one_configuration("annealing", found.x, w.energy(found.x))
+    return one_configuration("enumeration", x, np.concatenate(parts))
 
 
 def _is_square(w: WarmInstance, few: list[SiteQuantity]) -> bool:
@@ -226,96 +151,3 @@ def integrated(w: WarmInstance, few: list[SiteQuantity], count: int) -> Ensemble
     share, total = _summed(-w.beta * (constant + (b * centre).sum(axis=1) / 2) + volume)
     width = np.sqrt(np.diagonal(inverse, axis1=1, axis2=2) / w.beta)
     return Ensemble("integration", {**x, free: centre}, share, total, {free: width})
-
-
-# -- samples ---------------------------------------------------------------------------------------
-
-
-def sampled(w: WarmInstance, sweeps: int, ladder: np.ndarray | None = None) -> Ensemble:
-    """Metropolis sweeps of several chains, site by site; widths of moves are settled before the first that counts.
-
-    ``ladder`` has an inverse temperature for each sweep, where that is not the one of the measure.
-    """
-    if len(w.sent) > 1:
-        raise UnsupportedLaw("Several kinds of sites fluctuate.", "samples of one kind of site with states")
-    ((kind, weight),) = w.sent.items()
-    rng, size = stream(w.instance.seed, _CHAINS), w.size(kind)
-    own, core = w.own_energies[kind], w.call(weight.state, w.own(weight))
-    states, few = w.own(weight), discrete(w.own(weight))
-    x = {q: _start(q, w, rng, size) for q in states}
-    hearers = {k: tuple(w.weighed(k).values()) for k in w.heard}
-    shares = {
-        f: w.call(f.emission.diff(weight.mean), [])() * np.ones(size) for some in hearers.values() for f in some
-    }
-    h = {k: [w.fields(f, x) for f in some] for k, some in hearers.items()}
-    pair = w.pairs.get(kind, 0.0)
-    couplings = w.instance.matrix(w.field(kind)) if pair else np.zeros((size, size))
-    local = core(*x.values()) @ couplings.T if pair else np.zeros((CHAINS, size))
-    step, kept = dict.fromkeys(states, np.ones((CHAINS, size))), []
-    first, shared = sweeps // FIRST, bool(w.sums.tied or w.sums.held)
-    if any(c.equality for c in w.sums.held):
-        raise UnsupportedLaw(
-            f"{w.sums.held[0].declared} holds exactly: no move of one site keeps it.", "smaller sizes, inequalities"
-        )
-    for sweep in range(sweeps + first):
-        beta = w.beta if ladder is None else float(ladder[sweep])
-        for i in range(size):
-            at = np.s_[i : i + 1]
-            for q in states:
-                old = {p: v[:, at] for p, v in x.items()}
-                whole = {p: v.copy() for p, v in x.items()} if shared else x
-                if q in few:
-                    moved = rng.choice([float(v) for v in q.family.values], size=(CHAINS, 1))
-                else:
-                    moved = old[q] + step[q][:, at] * rng.normal(size=(CHAINS, 1))
-                new = {**old, q: moved}
-                whole[q][:, at] = moved if shared else whole[q][:, at]
-                values = [own(*c.values(), at=at) - 0.0 for c in (old, new)] if not shared else [0.0, 0.0]
-                one, two = (np.broadcast_to(core(*c.values(), at=at), (CHAINS, 1)) for c in (old, new))
-                jump = two - one
-                cost = (values[1] - values[0] + np.zeros((CHAINS, 1)))[:, 0]
-                if shared:  # a sum over all sites moves the energy of all
-                    cost = w.energy_of_states(whole) - w.energy_of_states(x)
-                changed = {}
-                for k, some in hearers.items():
-                    turns = [jump * shares[f][i] * w.instance.matrix(f)[:, i][None] for f in some]
-                    changed[k] = [v + turn for v, turn in zip(h[k], turns, strict=True)]
-                    risen = w.losses[k](*changed[k]) - w.losses[k](*h[k])
-                    cost = cost + (risen + np.zeros_like(h[k][0])).sum(axis=1)
-                if pair:
-                    cost = cost - pair * (jump[:, 0] * local[:, i] + jump[:, 0] ** 2 * couplings[i, i] / 2)
-                taken = (np.log(rng.random(CHAINS)) < -beta * cost)[:, None]
-                x[q][:, at] = np.where(taken, moved, old[q])
-                for k, after in changed.items():
-                    h[k] = [np.where(taken, new, old) for new, old in zip(after, h[k], strict=True)]
-                if pair:
-                    local = local + np.where(taken, jump, 0) * couplings[:, i][None]
-                if sweep < first and q not in few:
-                    step[q] = step[q].copy()
-                    step[q][:, at] *= np.exp((taken - ASKED) / np.sqrt(sweep + 1))
-        if sweep == first and shared:
-            w.sums.check(w.energy_of_states(x))
-        if sweep >= first:
-            kept.append({q: v.copy() for q, v in x.items()})
-    found = w.sums.turned({q: np.concatenate([one[q] for one in kept]) for q in states})
-    chain = np.tile(np.arange(CHAINS), len(kept))
-    return Ensemble("sampling", found, _equal(len(chain)), chain=chain)
-
-
-def _start(q: Any, w: WarmInstance, rng: np.random.Generator, size: int) -> np.ndarray:
-    """Where chains begin: within the bounds, if a teacher or zero is."""
-    if q in discrete([q]):
-        return np.asarray(rng.choice([float(v) for v in q.family.values], size=(CHAINS, size)))
-    if not any(weight.bounds for weight in w.system.weights.values()):
-        return np.asarray(rng.normal(size=(CHAINS, size)))
-    rows = [*(v for p, v in w.quenched.items() if p.site == q.site), np.zeros(size)]
-    for row in rows:
-        x = {q: np.tile(row, (CHAINS, 1))}
-        if set(x) == set(w.states) and np.all(w.energy(x) < 1e9):
-            return x[q]
-    raise UnsupportedLaw(
-        "No configuration within the bounds is known, from which samples could begin.",
-        "bounds that zero or the quenched parameters of the sites meet, such as those of a teacher",
-    )
-
-
