@@ -107,7 +107,7 @@ class Thermal:
         cold = at_zero_temperature(problem)
         if cold is problem:
             # a state answers upwards to what pulls it, at any temperature; so does what hears itself in pairs
-            signs = {}
+            signs: dict[Any, int] = {}
             for heard in moving_fields(problem):
                 moving = [k for k in heard.feedback if k.emission.has(weight_of(problem).mean)]
                 own = [k for k in moving if weight_of(problem).is_field or k.through.sender == k.through.hearer]
