@@ -1,4 +1,4 @@
-"""Metropolis chains of the states of one instance: sites move one after the other, with the fields that hear them."""
+"""Samples of the Gibbs measure of one instance: Metropolis chains, at one temperature or as it is lowered."""
 
 from __future__ import annotations
 
@@ -7,108 +7,130 @@ from typing import Any
 import numpy as np
 
 from symcavity.errors import UnsupportedLaw
+from symcavity.finite.configurations import Ensemble, equal_shares, one_configuration
 from symcavity.finite.draw import stream
 from symcavity.finite.warm import WarmInstance, discrete
+from symcavity.model.fields import RandomField
+from symcavity.model.kinds import Kind
 
-CHAINS = 8
+CHAINS, SWEEPS, FIRST = 8, 400, 4  # of samples; one in FIRST of all sweeps comes before the first that counts
 ASKED = 0.45  # the share of moves that is accepted
-STREAM = 11  # beside the numbers of the other draws of an instance
+_CHAINS = 11  # beside the numbers of the other draws of an instance
+COOLED = (0.1, 30.0)  # inverse temperatures between which chains are cooled, in units of a site's energy
 
 
-class Chains:
-    """Several chains of one instance, each with states at all sites.
+def annealed(w: WarmInstance, sweeps: int) -> Ensemble:
+    """The lowest configuration that eight chains find as they are cooled: its energy is an upper bound of the minimum.
 
-    Parameters
-    ----------
-    w : WarmInstance
+    The inverse temperature grows from sweep to sweep, from what moves all states to what moves none, in units of the
+    spread of the energy of a site over random configurations.
+    """
+    rng = stream(w.instance.seed, _CHAINS + 1)
+    x = {q: start(q, w, rng) for q in w.states}
+    unit = float(np.std(w.energy(x))) / np.sqrt(sum(v.shape[1] for v in x.values())) or 1.0
+    first = sweeps // FIRST
+    ladder = np.geomspace(*COOLED, sweeps + first) / unit
+    found = sampled(w, sweeps, ladder)
+    return one_configuration("annealing", found.x, w.energy(found.x))
+
+
+def sampled(w: WarmInstance, sweeps: int, ladder: np.ndarray | None = None) -> Ensemble:
+    """Metropolis sweeps of several chains, site by site; widths of moves are settled before the first that counts.
+
+    ``ladder`` has an inverse temperature for each sweep, where that is not the one of the measure.
+    """
+    if any(c.equality for c in w.sums.held):
+        raise UnsupportedLaw(
+            f"{w.sums.held[0].declared} holds exactly: no move of one site keeps it.", "smaller sizes, inequalities"
+        )
+    rng = stream(w.instance.seed, _CHAINS)
+    x = {q: start(q, w, rng) for q in w.states}
+    chains, kept, first = [_Chains(w, kind, x, rng) for kind in w.sent], [], sweeps // FIRST
+    fields = {f: w.fields(f, x) for own in chains for f in (*own.losses, *own.turning)}
+    for sweep in range(sweeps + first):
+        beta = w.beta if ladder is None else float(ladder[sweep])
+        for own in chains:
+            own.sweep(beta, fields, settle=1 / np.sqrt(sweep + 1) if sweep < first else 0.0)
+        if sweep == first and w.sums.held:
+            w.sums.check(w.energy_of_states(x))
+        if sweep >= first:
+            kept.append({q: v.copy() for q, v in x.items()})
+    found = w.sums.turned({q: np.concatenate([one[q] for one in kept]) for q in x})
+    chain = np.tile(np.arange(CHAINS), len(kept))
+    return Ensemble("sampling", found, equal_shares(len(chain)), chain=chain)
+
+
+class _Chains:
+    """Moves of the sites of one kind.
 
     Attributes
     ----------
-    x : dict
-        By state: one row a chain, one column a site.
-    shared : bool
-        Whether a sum over all sites stands in the energy, or is held: a move of one site moves the energy of all.
-
-    Raises
-    ------
-    UnsupportedLaw
-        If several kinds of sites fluctuate, or a sum over all sites is held exactly.
+    losses : list of RandomField
+        The fields that losses weigh and that its states are sent to.
+    turning : list of RandomField
+        Those of other states, of either kind, that its states are sent to: the sites of both kinds meet in pairs.
     """
 
-    def __init__(self, w: WarmInstance) -> None:
-        if len(w.sent) > 1:
-            raise UnsupportedLaw("Several kinds of sites fluctuate.", "samples of one kind of site with states")
-        ((kind, weight),) = w.sent.items()
-        states = w.own(weight)
-        self.w, self.size, self.few = w, w.size(kind), discrete(states)
-        self.rng = stream(w.instance.seed, STREAM)
-        self.own, self.core = w.own_energies[kind], w.call(weight.state, states)
-        self.x = {q: start_of(q, w, self.rng, self.size) for q in states}
-        self.hearers = {k: tuple(w.weighed(k).values()) for k in w.heard}
-        every = [f for some in self.hearers.values() for f in some]
-        self.shares = {f: w.call(f.emission.diff(weight.mean), [])() * np.ones(self.size) for f in every}
-        self.h = {k: [w.fields(f, self.x) for f in some] for k, some in self.hearers.items()}
-        self.pair = w.pairs.get(kind, 0.0)
-        self.couplings = w.instance.matrix(w.field(kind)) if self.pair else np.zeros((self.size, self.size))
-        core = self.core(*self.x.values()) if self.pair else 0.0
-        self.local = core @ self.couplings.T if self.pair else np.zeros((CHAINS, self.size))
-        self.width = dict.fromkeys(states, np.ones((CHAINS, self.size)))
+    def __init__(self, w: WarmInstance, kind: Kind, x: dict[Any, np.ndarray], rng: np.random.Generator) -> None:
+        self.w, self.kind, self.x, self.rng, self.size = w, kind, x, rng, w.size(kind)
+        weight = w.sent[kind]
+        self.states, self.few = w.own(weight), discrete(w.own(weight))
+        self.energy, self.core = w.own_energies[kind], w.core(kind)
+        self.hearers = {k: list(w.weighed(k).values()) for k in w.heard}
+        self.hearers = {k: fs for k, fs in self.hearers.items() if any(f.sender == kind for f in fs)}
+        self.losses = [f for fs in self.hearers.values() for f in fs]
+        self.turning = [f for f in w.pairs if f.sender == kind]
+        self.meeting = {f: factor for f, factor in w.pairs.items() if f.hearer == kind}
+        sent = {f for f in (*self.losses, *self.turning) if f.sender == kind}
+        self.shares = {f: w.call(f.emission.diff(weight.mean), [])() * np.ones(self.size) for f in sent}
+        self.couplings = {f: w.instance.matrix(f) for f in sent}
         self.shared = bool(w.sums.tied or w.sums.held)
-        if any(c.equality for c in w.sums.held):
-            said = f"{w.sums.held[0].declared} holds exactly: no move of one site keeps it."
-            raise UnsupportedLaw(said, "smaller sizes, inequalities")
+        self.steps = {q: np.ones((CHAINS, self.size)) for q in self.states}
 
-    def sweep(self, beta: float, settling: float | None = None) -> None:
-        """Move each state of each site once; the widths of moves change by less the larger ``settling`` is."""
+    def sweep(self, beta: float, fields: dict[RandomField, np.ndarray], settle: float) -> None:
+        """One move of every state; ``settle`` is by how much widths of moves are changed."""
         for i in range(self.size):
-            for q in self.x:
-                taken = self._move(q, i, beta)
-                if settling is not None and q not in self.few:
-                    self.width[q] = self.width[q].copy()
-                    self.width[q][:, i : i + 1] *= np.exp((taken - ASKED) / settling)
+            for q in self.states:
+                taken = self._move(beta, fields, q, i)
+                if settle and q not in self.few:
+                    self.steps[q][:, i : i + 1] *= np.exp((taken - ASKED) * settle)
 
-    def _move(self, q: Any, i: int, beta: float) -> np.ndarray:
-        """Try to move one state of one site in each chain; which chains do."""
-        at = np.s_[i : i + 1]
-        old = {p: v[:, at] for p, v in self.x.items()}
-        moved = self._tried(q, at, old[q])
+    def _move(self, beta: float, fields: dict[RandomField, np.ndarray], q: Any, i: int) -> np.ndarray:
+        """Which chains took a move of one state of one site."""
+        at, x = np.s_[i : i + 1], self.x
+        old = {p: x[p][:, at] for p in self.states}
+        if q in self.few:
+            moved = self.rng.choice([float(v) for v in q.family.values], size=(CHAINS, 1))
+        else:
+            moved = old[q] + self.steps[q][:, at] * self.rng.normal(size=(CHAINS, 1))
         new = {**old, q: moved}
         one, two = (np.broadcast_to(self.core(*c.values(), at=at), (CHAINS, 1)) for c in (old, new))
         jump = two - one
-        cost = self._own_cost(q, at, old, new)
-        changed = {}
-        for k, some in self.hearers.items():
-            turns = [jump * self.shares[f][i] * self.w.instance.matrix(f)[:, i][None] for f in some]
-            changed[k] = [v + turn for v, turn in zip(self.h[k], turns, strict=True)]
-            risen = self.w.losses[k](*changed[k]) - self.w.losses[k](*self.h[k])
-            cost = cost + (risen + np.zeros_like(self.h[k][0])).sum(axis=1)
-        if self.pair:
-            cost = cost - self.pair * (jump[:, 0] * self.local[:, i] + jump[:, 0] ** 2 * self.couplings[i, i] / 2)
+        if self.shared:  # a sum over all sites moves the energy of all
+            whole = {p: v.copy() if p == q else v for p, v in x.items()}
+            whole[q][:, at] = moved
+            cost = self.w.energy_of_states(whole) - self.w.energy_of_states(x)
+        else:
+            values = [self.energy(*c.values(), at=at) - 0.0 for c in (old, new)]
+            cost = (values[1] - values[0] + np.zeros((CHAINS, 1)))[:, 0]
+        after = {f: fields[f] + jump * share[i] * self.couplings[f][:, i][None] for f, share in self.shares.items()}
+        for k, heard in self.hearers.items():
+            risen = self.w.losses[k](*(after.get(f, fields[f]) for f in heard))
+            risen = risen - self.w.losses[k](*(fields[f] for f in heard))
+            cost = cost + (risen + np.zeros_like(fields[heard[0]])).sum(axis=1)
+        for f, factor in self.meeting.items():  # half of what is heard after the move is what was heard before
+            heard_then = (fields[f][:, i] + after.get(f, fields[f])[:, i]) / 2
+            cost = cost - factor * jump[:, 0] * heard_then
         taken = (np.log(self.rng.random(CHAINS)) < -beta * cost)[:, None]
-        self.x[q][:, at] = np.where(taken, moved, old[q])
-        for k, after in changed.items():
-            self.h[k] = [np.where(taken, new, old) for new, old in zip(after, self.h[k], strict=True)]
-        if self.pair:
-            self.local = self.local + np.where(taken, jump, 0) * self.couplings[:, i][None]
+        x[q][:, at] = np.where(taken, moved, old[q])
+        for f, value in after.items():
+            fields[f] = np.where(taken, value, fields[f])
         return taken
 
-    def _tried(self, q: Any, at: slice, old: np.ndarray) -> np.ndarray:
-        if q in self.few:
-            return np.asarray(self.rng.choice([float(v) for v in q.family.values], size=(CHAINS, 1)))
-        return np.asarray(old + self.width[q][:, at] * self.rng.normal(size=(CHAINS, 1)))
 
-    def _own_cost(self, q: Any, at: slice, old: dict[Any, np.ndarray], new: dict[Any, np.ndarray]) -> np.ndarray:
-        """By how much the energy of the site rises, or that of all sites where they share a sum."""
-        if self.shared:
-            whole = {p: v.copy() for p, v in self.x.items()}
-            whole[q][:, at] = new[q]
-            return np.asarray(self.w.energy_of_states(whole) - self.w.energy_of_states(self.x))
-        before, after = (self.own(*c.values(), at=at) - 0.0 for c in (old, new))
-        return np.asarray((after - before + np.zeros((CHAINS, 1)))[:, 0])
-
-
-def start_of(q: Any, w: WarmInstance, rng: np.random.Generator, size: int) -> np.ndarray:
+def start(q: Any, w: WarmInstance, rng: np.random.Generator) -> np.ndarray:
     """Where chains begin: within the bounds, if a teacher or zero is."""
+    size = w.size(next(iter(q.site)))
     if q in discrete([q]):
         return np.asarray(rng.choice([float(v) for v in q.family.values], size=(CHAINS, size)))
     if not any(weight.bounds for weight in w.system.weights.values()):
@@ -122,5 +144,3 @@ def start_of(q: Any, w: WarmInstance, rng: np.random.Generator, size: int) -> np
         "No configuration within the bounds is known, from which samples could begin.",
         "bounds that zero or the quenched parameters of the sites meet, such as those of a teacher",
     )
-
-

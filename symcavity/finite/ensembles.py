@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from math import log, prod
 from typing import Any
 
@@ -11,67 +9,15 @@ import numpy as np
 from sympy import Expr
 
 from symcavity.errors import UnsupportedLaw, ValuesError
-from symcavity.finite.chains import CHAINS, STREAM, Chains, start_of
-from symcavity.finite.draw import stream
+from symcavity.finite.chains import SWEEPS, annealed, sampled
+from symcavity.finite.configurations import Ensemble, one_configuration
 from symcavity.finite.sphere import form_of, is_on_sphere, lowest_on_sphere
 from symcavity.finite.warm import WarmInstance, discrete
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.thermal.states import split
 
 MOST = {"enumeration": 1 << 18, "integration": 1 << 13}  # configurations that are summed over
-SWEEPS, FIRST = 400, 4  # of samples; one in FIRST of all sweeps comes before the first that counts
 TOGETHER = 1 << 14  # configurations whose energies are computed at once
-COOLED = (0.1, 30.0)  # inverse temperatures between which chains are cooled, in units of a site's energy
-NODES = 24  # of a Gauss-Hermite rule
-
-
-@dataclass(frozen=True)
-class Ensemble:
-    """Configurations of one instance with their shares.
-
-    Attributes
-    ----------
-    method : str
-    x : dict
-        By state: one row a configuration, one column a site.
-    share : ndarray
-        Of each configuration.
-    logarithm : float
-        That of the sum of all weights; nan of samples.
-    width : dict
-        By state the standard deviations about x, of what was integrated over.
-    chain : ndarray or None
-        Of samples: from which chain each is.
-    """
-
-    method: str
-    x: dict[Any, np.ndarray]
-    share: np.ndarray
-    logarithm: float = float("nan")
-    width: dict[Any, np.ndarray] = field(default_factory=dict)
-    chain: np.ndarray | None = None
-
-    def halves(self) -> list[Ensemble]:
-        """The samples of one half of the chains, and of the other."""
-        assert self.chain is not None  # noqa: S101 - of samples
-        rows = [self.chain % 2 == k for k in (0, 1)]
-        return [replace(self, x={q: v[r] for q, v in self.x.items()}, share=_equal(int(r.sum()))) for r in rows]
-
-    def mean(self, function: Callable[..., Any], states: list[Any], size: int) -> np.ndarray:
-        """The average of a function of the states of a site, by site."""
-        free = [q for q in states if q in self.width]
-        shape = (len(self.share), size)
-        if not free:
-            return self.share @ np.broadcast_to(function(*(self.x[q] for q in states)), shape)
-        out = np.zeros(size)
-        for t, w in zip(*np.polynomial.hermite_e.hermegauss(NODES), strict=True):
-            at = (self.x[q] + self.width[q] * t if q in free else self.x[q] for q in states)
-            out += w / np.sqrt(2 * np.pi) * (self.share @ np.broadcast_to(function(*at), shape))
-        return out
-
-
-def _equal(count: int) -> np.ndarray:
-    return np.full(count, 1 / count)
 
 
 def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Ensemble:
@@ -113,7 +59,7 @@ def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Ensembl
     chosen = method or next(name for name, serves in able.items() if serves)
     if chosen == "eigenvectors":
         x = {w.states[0]: lowest_on_sphere(form_of(w))[None]}
-        return _one_configuration(chosen, x, w.energy(x))
+        return one_configuration(chosen, x, w.energy(x))
     if w.is_cold:
         return lowest_of(w, count) if chosen == "enumeration" else annealed(w, sweeps)
     if chosen == "sampling":
@@ -157,27 +103,7 @@ def lowest_of(w: WarmInstance, count: int) -> Ensemble:
     """The configuration of lowest energy, by enumeration: the first of several."""
     x = configurations(w, w.states, count)
     parts = [w.energy({q: v[k : k + TOGETHER] for q, v in x.items()}) for k in range(0, count, TOGETHER)]
-    return _one_configuration("enumeration", x, np.concatenate(parts))
-
-
-def _one_configuration(method: str, x: dict[Any, np.ndarray], energies: np.ndarray) -> Ensemble:
-    best = int(np.argmin(energies))
-    return Ensemble(method, {q: v[best : best + 1] for q, v in x.items()}, np.ones(1), -float(energies[best]))
-
-
-def annealed(w: WarmInstance, sweeps: int) -> Ensemble:
-    """The lowest configuration that eight chains find as they are cooled: its energy is an upper bound of the minimum.
-
-    The inverse temperature grows from sweep to sweep, from what moves all states to what moves none, in units of the
-    spread of the energy of a site over random configurations.
-    """
-    rng = stream(w.instance.seed, STREAM + 1)
-    x = {q: start_of(q, w, rng, w.size(next(iter(q.site)))) for q in w.states}
-    unit = float(np.std(w.energy(x))) / np.sqrt(sum(v.shape[1] for v in x.values())) or 1.0
-    first = sweeps // FIRST
-    ladder = np.geomspace(*COOLED, sweeps + first) / unit
-    found = sampled(w, sweeps, ladder)
-    return _one_configuration("annealing", found.x, w.energy(found.x))
+    return one_configuration("enumeration", x, np.concatenate(parts))
 
 
 def _is_square(w: WarmInstance, few: list[SiteQuantity]) -> bool:
@@ -225,24 +151,3 @@ def integrated(w: WarmInstance, few: list[SiteQuantity], count: int) -> Ensemble
     share, total = _summed(-w.beta * (constant + (b * centre).sum(axis=1) / 2) + volume)
     width = np.sqrt(np.diagonal(inverse, axis1=1, axis2=2) / w.beta)
     return Ensemble("integration", {**x, free: centre}, share, total, {free: width})
-
-
-# -- samples ---------------------------------------------------------------------------------------
-
-
-def sampled(w: WarmInstance, sweeps: int, ladder: np.ndarray | None = None) -> Ensemble:
-    """Metropolis sweeps of several chains, site by site; widths of moves are settled before the first that counts.
-
-    ``ladder`` has an inverse temperature for each sweep, where that is not the one of the measure.
-    """
-    chains, first, kept = Chains(w), sweeps // FIRST, []
-    for sweep in range(sweeps + first):
-        beta = w.beta if ladder is None else float(ladder[sweep])
-        chains.sweep(beta, settling=float(np.sqrt(sweep + 1)) if sweep < first else None)
-        if sweep == first and chains.shared:
-            w.sums.check(w.energy_of_states(chains.x))
-        if sweep >= first:
-            kept.append({q: v.copy() for q, v in chains.x.items()})
-    found = w.sums.turned({q: np.concatenate([one[q] for one in kept]) for q in chains.x})
-    chain = np.tile(np.arange(CHAINS), len(kept))
-    return Ensemble("sampling", found, _equal(len(chain)), chain=chain)

@@ -63,10 +63,10 @@ def form_of(w: WarmInstance) -> Form:
 
     _, first, second, _ = split(own.energy, q)
     slope, matrix = at(first).copy(), np.diag(at(second))
-    if kind in w.pairs:
+    for f, factor in w.pairs.items():
         still, moving, *_ = split(own.state, q)
-        couplings = w.instance.matrix(w.field(kind))
-        couplings = w.pairs[kind] * (couplings + couplings.T) / 2
+        couplings = w.instance.matrix(f)
+        couplings = factor * (couplings + couplings.T) / 2
         slope -= at(moving) * (couplings @ at(still))
         matrix = matrix - at(moving)[:, None] * couplings * at(moving)
     for hearer, weight in w.heard.items():

@@ -12,7 +12,9 @@ from sympy import Dummy, Expr, Float, S, Sum
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.evaluate.progress import Report
 from symcavity.finite.batch import AtSizes, Batch, Instances
-from symcavity.finite.ensembles import SWEEPS, Ensemble, ensemble
+from symcavity.finite.chains import SWEEPS
+from symcavity.finite.configurations import Ensemble
+from symcavity.finite.ensembles import ensemble
 from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.finite.labels import label
 from symcavity.finite.setup import Setup, prepare

@@ -145,22 +145,28 @@ class WarmInstance:
         return {k: self.call(_bounded(w), w.states) for k, w in self.heard.items()}
 
     @cached_property
-    def pairs(self) -> dict[Kind, float]:
-        """The factor of the field of other states with which sites meet in pairs, by the kind that hears it."""
+    def pairs(self) -> dict[RandomField, float]:
+        """The factor of each field of other states with which sites meet in pairs."""
         laws = ((k, self.system.laws[k]) for k in self.sent)
-        found = {k: law.coefficient(f) for k, law in laws for f in law.fields if f.sender in self.sent and f.states()}
-        for kind, factor in found.items():
+        found = {f: law.coefficient(f) for _, law in laws for f in law.fields if f.sender in self.sent and f.states()}
+        for f, factor in found.items():
             if factor.atoms(SiteQuantity):
-                raise UnsupportedLaw(f"The {kind.sites} meet in pairs with factors of their own.", "instances without")
-        return {k: float(factor.xreplace(self.numbers)) for k, factor in found.items()}
+                raise UnsupportedLaw(
+                    f"The {f.hearer.sites} meet in pairs with factors of their own.", "instances without"
+                )
+        return {f: float(factor.xreplace(self.numbers)) for f, factor in found.items()}
+
+    def core(self, kind: Kind) -> Callable[..., Any]:
+        """What a kind of site sends, as a function of its states."""
+        return self.call(self.sent[kind].state, self.own(self.sent[kind]))
 
     def energy(self, x: Configuration) -> np.ndarray:
         """The energy of some configurations."""
         total: Any = self.energy_of_states(x)
-        for kind, factor in self.pairs.items():
-            own = self.own(self.sent[kind])
-            core = self.call(self.sent[kind].state, own)(*(x[q] for q in own))
-            total = total - factor * (core * self.fields(self.field(kind), x)).sum(axis=1) / 2
+        for f, factor in self.pairs.items():  # once from each end
+            own = self.own(self.sent[f.hearer])
+            core = self.core(f.hearer)(*(x[q] for q in own))
+            total = total - factor * (core * self.fields(f, x)).sum(axis=1) / 2
         for kind in self.heard:
             heard = (self.fields(f, x) for f in self.weighed(kind).values())
             total = total + self.losses[kind](*heard).sum(axis=1)

@@ -74,9 +74,11 @@ def posterior(theory: Theory) -> Posterior | None:
     if len(sent) != 1 or theory.is_naive:
         return None
     ((kind, weight),) = sent
-    (heard,) = (f for f in system.laws[kind].fields if f.states())
+    ends = {f.sender for f in system.laws[kind].fields if f.states()}
     try:
-        teacher = _of_pairs(theory, kind, weight) if heard.sender == kind else _of_losses(theory, kind)
+        if kind in ends and len([f for f in system.laws[kind].fields if f.states()]) > 1:
+            return None  # of pairs and of data at once
+        teacher = _of_pairs(theory, kind, weight) if kind in ends else _of_losses(theory, kind)
         if teacher is None or not _is_same_law(_prior(weight), _law_of(teacher)):
             return None
     except (UnsupportedLaw, NotImplementedError):

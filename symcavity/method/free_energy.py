@@ -12,6 +12,7 @@ from symcavity.model.averages import Average, LogWeight, SiteResponse
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, N, in_units_of_n, to_leading_order
 from symcavity.model.system import System
+from symcavity.sites.protocol import Heard
 from symcavity.sites.site import Site
 
 
@@ -47,15 +48,14 @@ def energy_of(system: System, sites: Mapping[Kind, Site]) -> Expr:
         total += kind.ratio * Average(weight.energy)
         if weight.is_field:
             continue
-        (heard,) = [h for h in sites[kind].heard if h.declared.states()]
-        if not meets(system, heard.declared):
-            continue
-        carrier = system.laws[kind].carrier(heard.declared).lhs
-        gained = [weight.state * carrier]
-        if not weight.is_cold:
-            strength = sites[kind].solution.fluctuation.feedback
-            gained += [strength * weight.state**2, -strength * weight.mean**2]
-        total -= kind.ratio * Add(*map(Average, gained)) / 2
+        for heard in (h for h in sites[kind].heard if h.declared.states() and meets(system, h.declared)):
+            carrier = system.laws[kind].carrier(heard.declared).lhs
+            gained = [weight.state * carrier]
+            if not weight.is_cold:
+                answer = (heard.factor * heard.effective()).xreplace(dict(sites[kind].means)).expand()
+                strength = answer.diff(weight.mean)
+                gained += [strength * weight.state**2, -strength * weight.mean**2]
+            total -= kind.ratio * Add(*map(Average, gained)) / 2
     return total
 
 
@@ -86,9 +86,11 @@ def _cold_entropy(system: System, sites: Mapping[Kind, Site]) -> Expr:
                 f"{weight.state} is continuous, and its entropy at zero temperature counts nothing.",
                 "entropies of discrete states",
             )
-        (heard,) = [h for h in site.heard if h.declared.states()]
-        once = S.Half if meets(system, heard.declared) else S.One
-        total += kind.ratio * once * Average(site.solution.force.curvature * SiteResponse(weight.state)) / 2
+        for heard in (h for h in site.heard if h.declared.states()):
+            once = S.Half if meets(system, heard.declared) else S.One
+            answer = (heard.factor * heard.effective()).xreplace(dict(site.means)).expand()
+            response = _response(site, heard, weight.state)
+            total -= kind.ratio * once * Average(answer.diff(weight.state) * response) / 2
     return total
 
 
@@ -102,22 +104,32 @@ def shared_over_n(system: System) -> Expr:
     return to_leading_order((in_units_of_n(system.collective.energy.expand()) / N).cancel())
 
 
-def links_of(system: System, site: Site, weight: Any) -> list[tuple[Expr, Expr, int]]:
+def links_of(system: System, site: Site, weight: Any) -> list[tuple[Expr, Expr, int, SiteResponse]]:
     """What a site with states and its neighbors gain of each other: a share, a factor, and of what it is.
 
-    Two stands for the square of what the site sends, one for what it sends, zero for its response.
+    Two stands for the square of what the site sends, one for what it sends, zero for its response, which is the last
+    entry: to the field that they hear each other through.
     """
-    (heard,) = [h for h in site.heard if h.declared.states()]
-    whole = (heard.factor * heard.effective()).xreplace(dict(site.means)).expand()
-    strength = whole.diff(weight.mean)
-    shift = whole.xreplace({weight.mean: S.Zero, heard.eta: S.Zero})
-    variance = heard.factor**2 * site.covariance[heard.eta, heard.eta]
-    once = S.Half if meets(system, heard.declared) else S.One
-    terms = ((once, strength / 2, 2), (once, shift, 1), (once, variance / 2, 0))
+    moving, terms = [h for h in site.heard if h.declared.states()], []
+    for heard in moving:
+        whole = (heard.factor * heard.effective()).xreplace(dict(site.means)).expand()
+        strength = whole.diff(weight.mean)
+        shift = whole.xreplace({weight.mean: S.Zero, heard.eta: S.Zero})
+        pulls = (other.factor * site.covariance[heard.eta, other.eta] for other in moving)
+        variance = heard.factor * Add(*pulls)
+        once = S.Half if meets(system, heard.declared) else S.One
+        own = _response(site, heard, weight.mean)
+        terms += [(once, strength / 2, 2, own), (once, shift, 1, own), (once, variance / 2, 0, own)]
     return [term for term in terms if term[1] != 0]
+
+
+def _response(site: Site, heard: Heard, mean: Any) -> SiteResponse:
+    """The response of what a site sends to a field, which has no name where there is one of states only."""
+    several = sum(bool(h.declared.states()) for h in site.heard) > 1
+    return SiteResponse(mean, heard.carrier if several else None)
 
 
 def _links(system: System, site: Site, weight: Any) -> list[Expr]:
     """The same in terms that are averaged."""
-    of = {2: weight.state**2, 1: weight.state, 0: SiteResponse(weight.mean)}
-    return [once * factor * of[power] for once, factor, power in links_of(system, site, weight)]
+    of = {2: weight.state**2, 1: weight.state}
+    return [once * factor * of.get(power, own) for once, factor, power, own in links_of(system, site, weight)]

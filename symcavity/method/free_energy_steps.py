@@ -85,10 +85,10 @@ def free_energy(theory: Theory) -> FreeEnergy:
     for kind, weight in system.weights.items():
         if weight.is_field:
             continue
-        squared = weight.mean**2 + SiteResponse(weight.mean) / weight.beta
-        of = {2: squared, 1: weight.mean, 0: SiteResponse(weight.mean)}
-        links = links_of(theory.system, theory.inserted[kind], weight)
-        total = Add(*(once * factor * of[power] for once, factor, power in links))
+        total = Add()
+        for once, factor, power, own in links_of(theory.system, theory.inserted[kind], weight):
+            of = {2: weight.mean**2 + own / weight.beta, 1: weight.mean, 0: own}
+            total += once * factor * of[power]
         total, known = _in_squares(total.expand(), weight.mean, meanings)
         for term in Add.make_args(total):
             fixed, moving = term.as_independent(SiteQuantity, SiteResponse, as_Add=False)

@@ -89,31 +89,50 @@ def _is_summed(problem: Problem, beta: Expr) -> bool:
 def _about_minimum(problem: Problem, beta: Expr) -> tuple[list[Equation], dict[Kind, Weight]]:
     minimum = optimality(problem)
     _refuse(problem, minimum)
-    names = _names(minimum)
+    names, taken = _names(minimum), _taken_by_states(minimum)
+
+    def fresh(*given: str) -> str:
+        """A name of a variable that the declaration leaves free: those of the optimality conditions give way."""
+        every = chain(given, (f"{given[0]}_{k}" for k in count(2)))
+        name = next(name for name in every if name not in taken)
+        taken.add(name)
+        return name
+
     fields = [f for kind in problem.kinds for f in problem.book.all(kind) if f.states()]
     told: dict[Expr, Expr] = {}
     parts: dict[Kind, tuple[Expr, SiteQuantity, SiteQuantity, bool]] = {}
     equations: list[Equation] = []
+    means: dict[Kind, SiteQuantity] = {}
+    forces: dict[Kind, Expr] = {}
+    thermal: list[Equation] = []
     for f in fields:
         (state,) = f.states()
-        mean = Variable(next(names, "m"), f.sender.index).at_site()
-        message = Variable(_fresh(minimum, "lambda", "g"), f.hearer.index).at_site()
-        field = Field(_fresh(minimum, "h", "h_2"), index=f.hearer.index).at_site()
+        if f.sender not in means:
+            means[f.sender] = Variable(next(names, "m"), f.sender.index).at_site()
+        mean = means[f.sender]
+        message = Variable(fresh("lambda", "g"), f.hearer.index).at_site()
+        field = Field(fresh("h", "h_2"), index=f.hearer.index).at_site()
         told[f.emission.xreplace({state: mean})] = f.emission
         told[message] = minimum.record.messages[f.symbol]
         local, given = _given(problem, minimum, f.hearer)
         energy = problem.objective.get(f.hearer, S.Zero).xreplace({f.symbol: field, **local})
         parts[f.sender] = problem.objective.get(f.sender, S.Zero), state, mean, False
         parts[f.hearer] = energy, field, message, True
-        force = f.emission.diff(state) * Sum(f.coupling * message, f.hearer.range)
-        thermal = f.as_sum.xreplace({f.emission: f.emission.xreplace({state: mean})})
-        equations += [
-            Equation(_expected(parts[f.sender][0].diff(state), state).xreplace({Expect(state): mean}), force),
-            Equation(mean, Expect(state)),
-            Equation(Expect(field), thermal),
+        own = f.emission.diff(state) * Sum(f.coupling * message, f.hearer.range)
+        forces[f.sender] = forces.get(f.sender, S.Zero) + own
+        mean_field = f.as_sum.xreplace({f.emission: f.emission.xreplace({state: mean})})
+        thermal += [
+            Equation(Expect(field), mean_field),
             Equation(message, _expected(-energy.diff(field), field)),
             *given,
         ]
+    for kind, force in forces.items():
+        energy, state, mean, _ = parts[kind]
+        equations += [
+            Equation(_expected(energy.diff(state), state).xreplace({Expect(state): mean}), force),
+            Equation(mean, Expect(state)),
+        ]
+    equations += thermal
     weights = {kind: Weight(beta, *part, cold=minimum.laws[kind], told=told) for kind, part in parts.items()}
     return equations, weights
 
@@ -140,7 +159,7 @@ def gibbs_steps(system: System, make: StepMaker) -> list[Step]:
 def _refuse(problem: Problem, minimum: System) -> None:
     """Refuse problems whose sites have no weight of one variable."""
     fields = [f for kind in problem.kinds for f in problem.book.all(kind) if f.states()]
-    ends = [kind for f in fields for kind in (f.hearer, f.sender)]
+    hearers, senders = [f.hearer for f in fields], {f.sender for f in fields}
     states = [q for body in problem.objective.values() for q in site_quantities(body, Variable, Field)]
     states += [q for f in fields for q in f.states()]
     found = ""
@@ -148,9 +167,11 @@ def _refuse(problem: Problem, minimum: System) -> None:
         found = "The problem has constraints."
     elif minimum.globals or problem.is_mean or minimum.support_functions:
         found = f"The problem has {'global variables' if minimum.globals else 'no sum over sites to give a weight to'}."
-    elif len(set(ends)) != len(ends) or any(f.components or f.inner for f in fields):
-        found = f"The {ends[0].sites} hear or send more than one field of states."
-    elif len(set(states)) != len(fields) or set(ends) != set(problem.kinds):
+    elif len(set(hearers)) != len(hearers) or any(f.components or f.inner for f in fields):
+        found = f"The {hearers[0].sites} hear more than one field of states."
+    elif set(hearers) & senders:
+        found = "A site hears and sends states."
+    elif len(set(states)) != len(senders) or {*hearers, *senders} != set(problem.kinds):
         found = "A site has several states, or none."
     if found:
         raise UnsupportedLaw(f"{found} A Gibbs measure of it is not derived.", SUPPORTED)
@@ -191,10 +212,9 @@ def _names(minimum: System) -> Any:
     return (name for name in every if name not in taken)
 
 
-def _fresh(minimum: System, *names: str) -> str:
-    """A name of a variable that the declaration leaves free: those of the optimality conditions give way."""
+def _taken_by_states(minimum: System) -> set[str]:
+    """What a variable may not be called: as nothing that was declared."""
     record = minimum.record
     made = {q.family.name for q, *_ in (*record.multipliers, *record.slacks, *record.duals)}
-    taken = _taken(minimum) - made - {name for name, q in minimum.variables.items() if isinstance(q.family, Field)}
-    return next(name for name in names if name not in taken)
+    return _taken(minimum) - made - {name for name, q in minimum.variables.items() if isinstance(q.family, Field)}
 

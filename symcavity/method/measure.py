@@ -1,7 +1,8 @@
 """The Gibbs measure of a problem that may have several minima, discrete states and hard constraints: weights of sites.
 
 What a site sends is the thermal mean of its state, of a product of its states, or of the force on the field that it
-hears. Sites of one kind may also meet in pairs, through symmetric couplings.
+hears. Sites of one kind may also meet in pairs, through symmetric couplings. States that are heard in several fields
+have a field of their own for each: what pulls them is the sum of these.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from symcavity.model.reading import SumCondition
 from symcavity.sites.thermal.fluctuation import KINKS
 
 SUPPORTED = (
-    "kinds of sites that send one product of their states into one field, to losses of it or to squares of several "
-    "such fields, or meet in pairs of one kind through couplings of reciprocity 1"
+    "kinds of sites that send one product of their states into fields, to losses of one field or to squares of several "
+    "ones, or meet in pairs, those of one kind through couplings of reciprocity 1"
 )
 
 
@@ -61,7 +62,7 @@ class Measure:
     Raises
     ------
     UnsupportedLaw
-        For kinds of sites that send or hear several fields.
+        For kinds of sites that send several quantities, and energies of several fields that are no squares of them.
     """
 
     problem: Problem
@@ -86,26 +87,21 @@ class Measure:
             self._weigh(condition)
         self._means: dict[Kind, tuple[Expr, SiteQuantity]] = {}
         self._messages: dict[Any, SiteQuantity] = {}  # the force on each field that is weighed
-        self._strengths: dict[Kind, Expr] = {}  # of pairs of two kinds of sites, by the kind that the sum is heard by
         for f in self._fields:
             _, _, core = emission_parts(f)
             if self._means.setdefault(f.sender, (core, S.Zero))[0] != core or f.components or f.inner:
                 self._refused(f"The {f.sender.sites} send more than one quantity.")
+        senders = list(self._means)
+        self._strengths = self._met()  # of pairs of sites, by the field that one of the two kinds hears
         for kind, (core, _) in self._means.items():
-            sums = [f.as_sum for f in self._fields if f.sender == kind]
-            if len(sums) > 1:
-                self._refused(f"The {kind.sites} are heard in several fields, {' and '.join(map(str, sums))}.")
             self._means[kind] = core, Variable(self._fresh("m"), kind.index).at_site()
-        order = sorted(problem.kinds, key=lambda kind: kind in self._means)  # losses send the messages of the others
+        order = sorted(problem.kinds, key=lambda kind: kind in senders)  # losses send the messages of the others
         for kind in order:
             heard = [f for f in self._fields if f.hearer == kind]
-            if kind not in self._means and len(heard) == 1 and self._meets(kind, *heard):
-                continue
-            sends, pair = kind in self._means, any(f.sender == kind for f in heard)
-            if sends and heard and (len(heard) > 1 or not pair):
-                self._refused(f"The {kind.sites} send and hear fields of states.")
-            if sends or heard:
-                (self._pairs if pair else self._sent if sends else self._loss)(kind, *heard)
+            if kind in self._means:
+                self._states(kind)
+            elif heard:
+                self._loss(kind, *heard)
         self._stationary()
 
     def _weigh(self, condition: SumCondition) -> None:
@@ -151,56 +147,58 @@ class Measure:
             self.beta, energy, *first, is_field=True, bounds=bounds, others=tuple(others), beside=beside
         )
 
-    def _sent(self, kind: Kind) -> None:
-        """A kind of site whose states others hear."""
+    def _met(self) -> dict[Any, Expr]:
+        """By each field that stands beside states of those that hear it, linearly, what the pairs are multiplied by.
+
+        A kind of site that hears its own states, or sends what it hears to nobody, may meet others so.
+        """
+        found: dict[Any, Expr] = {}
+        for kind in self.problem.kinds:
+            heard = [f for f in self._fields if f.hearer == kind]
+            body, sends = self._objective.get(kind, S.Zero), kind in self._means
+            own = [q for q in site_quantities(body, Variable) if kind in q.site]
+            if not heard or not (own or sends):
+                continue
+            slopes = {f: -body.diff(f.symbol) for f in heard}
+            moving = any(slope.has(*(f.symbol for f in heard)) for slope in slopes.values())
+            if not sends and moving and all(q.family.values for q in own):
+                continue  # they weigh the fields, and nobody hears their states
+            for f, slope in slopes.items():
+                fixed, _, _ = emission_parts(f)
+                if f.sender == kind:
+                    strength = (slope / f.emission).cancel()
+                    if moving or site_quantities(strength) or fixed != 0 or f.coupling.family.reciprocity != 1:
+                        self._refused(
+                            f"The {kind.sites} hear {f.as_sum} otherwise than in pairs with symmetric couplings."
+                        )
+                else:
+                    strength, core = slope.as_independent(*site_quantities(body), as_Add=False)
+                    same = self._means.setdefault(kind, (core, S.Zero))[0] == core
+                    if moving or core == 1 or families([core], Quenched) or fixed != 0 or not same:
+                        self._refused(
+                            f"The {kind.sites} have states beside the field {f.as_sum}, and do not meet it in pairs."
+                        )
+                found[f.symbol] = strength
+        return found
+
+    def _states(self, kind: Kind) -> None:
+        """A kind of site whose states others hear, or which meet others in pairs: a field for each of these sums."""
         core, mean = self._means[kind]
-        total = S.Zero
-        for f in (f for f in self._fields if f.sender == kind):
-            _, share, _ = emission_parts(f)
-            answer = self._messages.get(f.symbol, self.weights[f.hearer].mean)
-            total += self._strengths.get(f.hearer, S.One) * share * Sum(f.coupling * answer, f.hearer.range)
-        self._states(kind, core, mean, total, self._objective.get(kind, S.Zero), {})
-
-    def _meets(self, kind: Kind, heard: RandomField) -> bool:
-        """Read a kind of site that meets another kind in pairs: its own states times the field of the other's."""
-        body = self._objective.get(kind, S.Zero)
-        if not any(kind in q.site for q in site_quantities(body, Variable)):
-            return False
-        strength, core = (-body.diff(heard.symbol)).as_independent(*site_quantities(body), as_Add=False)
-        fixed, share, _ = emission_parts(heard)
-        alone = [f for f in self._fields if kind in (f.hearer, f.sender)] == [heard]
-        told = any(f.hearer == heard.sender for f in self._fields)
-        own = [q for q in site_quantities(body, Variable) if kind in q.site]
-        if (strength * core).has(heard.symbol) and all(q.family.values for q in own):
-            return False  # they weigh the field, and nobody hears their states
-        plain = core != 1 and not (strength * core).has(heard.symbol) and not families([core], Quenched) and fixed == 0
-        if not plain or not alone or told:
-            self._refused(f"The {kind.sites} have states beside the field {heard.as_sum}, and do not meet it in pairs.")
-        self._strengths[kind] = strength
-        mean = Variable(self._fresh("m"), kind.index).at_site()
-        energy = body.xreplace({heard.symbol: S.Zero})
-        self._states(kind, core, mean, strength * share * self._mean_sum(heard), energy, {})
-        return True
-
-    def _pairs(self, kind: Kind, heard: RandomField) -> None:
-        """A kind of site that meets itself in pairs: a product of what is sent and of the field of it."""
-        core, mean = self._means[kind]
-        body = self._objective[kind]
-        fixed, share, _ = emission_parts(heard)
-        strength = (-body.diff(heard.symbol) / heard.emission).cancel()
-        symmetric = heard.coupling.family.reciprocity == 1
-        if site_quantities(strength) or strength.has(heard.symbol) or fixed != 0 or not symmetric:
-            self._refused(f"The {kind.sites} hear {heard.as_sum} otherwise than in pairs with symmetric couplings.")
-        thermal = self._mean_sum(heard)
-        energy = body.xreplace({heard.symbol: S.Zero})
-        self._states(kind, core, mean, 2 * strength * share * thermal, energy, {})
-
-    def _states(
-        self, kind: Kind, core: Expr, mean: SiteQuantity, total: Expr, energy: Expr, told: dict[Any, Any]
-    ) -> None:
-        carrier = Field(self._fresh("h", "H", "v"), index=kind.index).at_site()
-        self.equations += [Equation(carrier, total), Equation(mean, Expect(core))]
-        told = told | self._given(kind)
+        energy = self._objective.get(kind, S.Zero)
+        for f in self._fields:
+            if kind not in (f.hearer, f.sender):
+                continue
+            strength, (_, share, _) = self._strengths.get(f.symbol, S.One), emission_parts(f)
+            if f.hearer == kind:
+                energy = energy.xreplace({f.symbol: S.Zero})
+                total = (2 if f.sender == kind else 1) * strength * share * self._mean_sum(f)
+            else:
+                answer = self._messages.get(f.symbol) or self._means[f.hearer][1]
+                total = strength * share * Sum(f.coupling * answer, f.hearer.range)
+            carrier = Field(self._fresh("h", "H", "v"), index=kind.index).at_site()
+            self.equations.append(Equation(carrier, total))
+        self.equations.append(Equation(mean, Expect(core)))
+        told = self._given(kind)
         bounds = self._bounds(kind, told)
         self.weights[kind] = Weight(self.beta, energy.xreplace(told), core, mean, is_field=False, bounds=bounds)
 

@@ -53,6 +53,7 @@ AGAIN = {1: 128, 2: 63, 3: 11, MANY: 17}  # where the finest two differ by chanc
 DIGITS = {1: 6, 2: 6, 3: 5, MANY: 3}  # the most that is asked of such a grid
 JUMPING = 2  # where it jumps, as squared responses do
 THERMAL, CHUNK = {1: 60, 2: 9, 3: 4}, 64  # nodes a panel, and fields that are taken at once, at a temperature
+ACROSS = 3  # places across the sum of several fields: of what grows no faster than its fifth power there
 LEAST = 3  # the least: a solution has kinks, where a grid loses digits
 
 
@@ -124,8 +125,8 @@ def _thermal(theory: Any, side: Any, body: Expr, claimed: Expr, size: Symbol | N
     squared = any(marked.diff(r, s) != 0 for r in marks.values() for s in marks.values())
     body = body if squared else by_parts(side, body)
     values, laws, expected = _valued(theory, claimed, side, SMOOTH)
-    heard = next(h.eta for h in side.heard if h.declared.states())  # the field that the state answers to
-    carried = {h.carrier: h.eta for h in side.heard if h.carrier is not None and h.eta != heard}
+    moving = [h.eta for h in side.heard if h.declared.states()]  # the fields that the state answers to
+    carried = {h.carrier: h.eta for h in side.heard if h.carrier is not None and h.eta not in moving}
     exprs = [body, *side.covariance.values(), *side.means.values(), side.law.weight.energy]
     exprs += side.law.weight.bounds
     exprs += [k.emission for h in side.heard for k in h.feedback]
@@ -136,23 +137,42 @@ def _thermal(theory: Any, side: Any, body: Expr, claimed: Expr, size: Symbol | N
         inside = given_averages(share * body, laws)
         seen = inside.xreplace(carried).xreplace(rule)
         jumps = {h.eta: jumps_of(seen, h.eta) for h in side.heard}
-        order = sorted(jumps, key=lambda eta: (not jumps[eta], eta != heard))  # the first is cut where a label changes
+        # the first is cut where a label changes
+        order = sorted(jumps, key=lambda eta: (not jumps[eta], eta not in moving))
         matrix = [[float(given_averages(side.covariance[a, b], laws).xreplace(rule)) for b in order] for a in order]
-        lower = np.linalg.cholesky(np.array(matrix))
-        cuts = sorted({b / float(lower[0, 0]) for b in jumps[order[0]]})
-        points, weights = gaussian_grid(len(order), THERMAL[len(order)], tuple(cuts))
-        fields = lower @ points
-        near = np.argsort(fields[order.index(heard)], kind="stable")  # states are summed at close fields together
-        fields, weights = fields[:, near], weights[near]
         site = weighed(theory, side, rule)
+        if len(moving) > 1 and len(order) == len(moving):
+            fields, weights = _along(np.array(matrix), np.array([site.factors[eta] for eta in order]))
+        else:
+            lower = np.linalg.cholesky(np.array(matrix))
+            cuts = sorted({b / float(lower[0, 0]) for b in jumps[order[0]]})
+            points, weights = gaussian_grid(len(order), THERMAL[len(order)], tuple(cuts))
+            fields = lower @ points
+        pulls = site.pull(dict(zip(order, fields, strict=True)))
+        near = np.argsort(pulls, kind="stable")  # states are summed at close fields together
+        fields, weights, pulls = fields[:, near], weights[near], pulls[near]
         bent = bent or site.bent or body.has(*KINKS)
         arrays: dict[Any, np.ndarray] = dict(zip(order, fields, strict=True))
         arrays |= {carrier: arrays[eta] for carrier, eta in carried.items()}
         for k in range(0, fields.shape[1], CHUNK):
             some = {q: v[k : k + CHUNK] for q, v in arrays.items()}
-            total += float(np.sum(weights[k : k + CHUNK] * site.values(inside, some, some[heard])))
+            total += float(np.sum(weights[k : k + CHUNK] * site.values(inside, some, pulls[k : k + CHUNK])))
     gap = _gap(mp.mpf(total) * _times(values, size), expected)
     return gap, BENT if bent else SMOOTH, "sums over states and fields, with the weight of the declared objective"
+
+
+def _along(matrix: np.ndarray, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Fields of which a site sees one sum, and their weights: finely along the sum, and a few across it."""
+    share = matrix @ factors / (factors @ matrix @ factors)
+    values, ways = np.linalg.eigh(matrix - np.outer(share, factors @ matrix))
+    across = ways[:, 1:] * np.sqrt(np.maximum(values[1:], 0))  # the least vanishes
+    points, weights = gaussian_grid(1, THERMAL[1])
+    fields = np.outer(share, points[0] * np.sqrt(factors @ matrix @ factors))
+    z, w = np.polynomial.hermite_e.hermegauss(ACROSS)
+    for way in across.T:
+        fields = np.concatenate([fields + v * way[:, None] for v in z], axis=1)
+        weights = np.concatenate([weights * u / np.sqrt(2 * np.pi) for u in w])
+    return fields, weights
 
 
 def _on_grids(

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import DiracDelta, Expr, S, solve
+from sympy import DiracDelta, Expr, Rational, S, solve
 
 from symcavity.algebra.quadrature import break_points
 from symcavity.model.averages import SiteResponse
@@ -21,6 +21,7 @@ FIELDS = 241  # places of the field at which the lowest state is looked for
 HALVINGS = 12
 TURNS, STEP, FINEST, NONE = 40, 4e-3, 1e-7, 1e-9  # of a feedback that is turned on, and of steps downhill
 JUMP = 1e-3  # of what a state moves by between far fields, where its largest jump is looked for
+ELSEWHERE = Rational(3, 8)  # where fields beside the first keep still
 FAR = 6.0  # in the field's standard deviations
 STATES, ROUNDS = 20001, 3  # of a continuous state, on ever finer grids
 
@@ -36,7 +37,12 @@ class Searched:
         zero = {q.xreplace({self.kind.index: S.Zero}): v for q, v in rule.items() if isinstance(q, SiteQuantity)}
         self.known = {k: v for k, v in {**rule, **zero}.items() if k not in {h.eta for h in self.side.heard}}
         self.summed = Summed(theory, self.side, rule)
-        self.eta = next(h.eta for h in self.side.heard if h.declared.states())
+        self.eta, *others = self.summed.factors
+        self.others = {eta: S(ELSEWHERE) for eta in others}
+
+    def pull(self, field: float) -> float:
+        """What the state answers to, at a value of its first field: the others keep still."""
+        return float(self.summed.pull({self.eta: field, **self.others}))
 
     def energies(self, field: float, x: np.ndarray) -> np.ndarray:
         """The declared energy by state, with what the others answer; that of the lowest of states beside a field."""
@@ -45,7 +51,7 @@ class Searched:
     def by_choice(self, field: float, x: np.ndarray) -> np.ndarray:
         """The same for each choice of the discrete states beside a field."""
         columns = self.summed.columns(x) if self.summed.weight.beside else [x]
-        return -self.summed.exponent(np.array([field]), columns)[0].reshape(-1, len(x))
+        return -self.summed.exponent(np.array([self.pull(field)]), columns)[0].reshape(-1, len(x))
 
     def lowest(self, field: float) -> tuple[float, float, float]:
         """The lowest state, its energy, and how fine the last grid of states was."""
@@ -89,7 +95,7 @@ class Searched:
 
     def number(self, expr: Expr, field: float) -> float:
         """A claimed expression at a value of the field."""
-        value = expr.xreplace(self.known | {self.eta: S(field)})
+        value = expr.xreplace(self.known | self.others | {self.eta: S(field)})
         return float(value.evalf(20))
 
     def fields(self) -> np.ndarray:
@@ -155,24 +161,25 @@ def jump(step: Step, _dps: int) -> list[Verdict]:
     """The slope with its delta functions, summed up between two far fields, against the states there."""
     site, worst = Searched(step.evidence["theory"], step.data["kind"], step.claims), 0.0
     weight, zero = site.side.law.weight, {site.kind.index: S.Zero}
-    heard = next(h for h in site.side.heard if h.eta == site.eta)
+    moving = [h for h in site.side.heard if h.eta in site.summed.factors]
+    names = [h.carrier.xreplace(zero) for h in moving if h.carrier is not None]
     low, high = float(site.fields()[0]), float(site.fields()[-1])
     for claim in step.claims:
-        if claim.lhs.field is not None and claim.lhs.field != (heard.carrier and heard.carrier.xreplace(zero)):
+        if claim.lhs.field is not None and claim.lhs.field not in names:
             continue
         ends = [site.lowest(field)[0] for field in (low, high)]
         if weight.is_field and claim.lhs.state == weight.mean.xreplace(zero):  # what it sends is the force on its field
             ends = [(end - field) / site.summed.strength for end, field in zip(ends, (low, high), strict=True)]
         elif claim.lhs.state != weight.state.xreplace(zero):
             continue
-        whole = (ends[1] - ends[0]) / site.summed.factor
+        whole = (ends[1] - ends[0]) / site.summed.factors[site.eta]
         worst = max(worst, abs(_summed_up(site, claim.rhs, low, high) - whole) / max(1.0, abs(whole)))
     return result(BRUTE_FORCE, bool(worst < 1e-5), "states found by search at two far fields", f"by {worst:.2g}")
 
 
 def _summed_up(site: Searched, slope: Expr, low: float, high: float) -> float:
     """The integral of a slope over the field: between its breaks, and over its delta functions."""
-    expr, eta, total = slope.xreplace(site.known), site.eta, 0.0
+    expr, eta, total = slope.xreplace(site.known | site.others), site.eta, 0.0
     for delta in expr.atoms(DiracDelta):
         (place,) = solve(delta.args[0], eta)
         if low < place < high:

@@ -16,7 +16,7 @@ from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.registry import result, witness
-from symcavity.witness.thermal import Weighed, admitted, numbers_at, weight_about_minimum
+from symcavity.witness.thermal import Weighed, admitted, elsewhere, fields_at, numbers_at, weight_about_minimum
 from symcavity.witness.weights import MODULES, NEAR, SiteWeight, one_of_each
 
 PANELS, ORDER = 60, 12  # of Gauss-Legendre rules between the places where an energy jumps
@@ -46,6 +46,7 @@ class Summed(SiteWeight):
         alone = objective.xreplace(off)
         heard = next(h for h in side.heard if h.declared.states())
         if weight.is_field:
+            objective = objective.xreplace(elsewhere(system, side.kind))
             emitted, sender = heard.declared.emission, system.laws[heard.declared.sender].weight
             gone = dict.fromkeys(site_quantities(emitted, Quenched), S.Zero)
             first, *others = site_quantities(sender.state)
@@ -129,13 +130,12 @@ def mean_of_states(step: Step, _dps: int) -> list[Verdict]:
     """The thermal mean against a sum over all states of the declared energy."""
     summed, side, known = of_states(step)
     (claim,) = step.claims
-    eta = next(h.eta for h in side.heard if h.declared.states())
     worst = 0.0
     for field in (-1.1, 0.3, 0.8):
-        told = {h.eta: S(field) for h in side.heard if h.eta != eta}
+        told = {h.eta: S(field) for h in side.heard} | fields_at(summed.factors, field)
         given = {h.carrier.xreplace({step.data["kind"].index: S.Zero}): S(field) for h in side.heard if h.carrier}
-        value = float(claim.rhs.xreplace(known | told | given | {eta: S(field)}).evalf(20))
-        direct = float(summed.means(np.array([field]))[0])
+        value = float(claim.rhs.xreplace(known | told | given).evalf(20))
+        direct = float(summed.means(np.array([float(summed.pull(told))]))[0])
         worst = max(worst, abs(value - direct) / max(abs(direct), 0.1))
     ok = bool(worst < 10.0**-SMOOTH)
     return result(BRUTE_FORCE, ok, "sums over all states at three fields", f"by {worst:.2g}", SMOOTH)
@@ -149,10 +149,10 @@ def weight(step: Step, _dps: int) -> list[Verdict]:
     summed, side, known = of_states(step)
     (claim,) = step.claims
     weight, kind = side.law.weight, step.data["kind"]
-    eta = next(h.eta for h in side.heard if h.declared.states())
-    field = 0.7
+    cavity = fields_at(summed.factors, 0.7)
+    field = float(summed.pull(cavity))
     x, _ = summed.nodes(np.array([field]))
-    whole = claim.rhs.xreplace(known | {eta: S(field)})
+    whole = claim.rhs.xreplace(known | cavity)
     marks = {q.xreplace({kind.index: S.Zero}): mark for q, mark in summed.marks.items()}
     call = lambdify(list(summed.marks.values()), whole.xreplace(marks), MODULES)
     direct = summed.exponent(np.array([field]), x)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from symcavity.model.averages import Expect
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import is_index
-from symcavity.model.quantities import Global, Quenched, SiteQuantity, site_quantities
+from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import OrderParameter
 from symcavity.witness.points import seeded_values
@@ -40,11 +41,20 @@ def declared_energy(theory: Any, side: Any) -> Expr:
     if not weight.is_field:  # what other kinds of sites have is a constant here
         return Add(*(term for term in Add.make_args(alone) if term.has(weight.state)))
     (f,) = (f for f in side.law.fields if f.states())
+    total = total.xreplace(elsewhere(system, side.kind))
     sender = system.laws[f.sender].weight.state
     gone = dict.fromkeys(site_quantities(f.emission, Quenched), S.Zero)
     scale = f.emission.xreplace(gone).diff(system.laws[f.sender].weight.mean)
     bare = (total - alone).xreplace(dict.fromkeys(couplings, S.One)).xreplace(gone)
     return bare.xreplace({sender: weight.state / scale})
+
+
+def elsewhere(system: Any, kind: Any) -> dict[Any, Expr]:
+    """Zero for the couplings through which only other kinds of sites hear fields of states."""
+    own = {f.coupling.family for f in system.laws[kind].fields}
+    others = {f.coupling.family for f in system.fields if f.states()} - own
+    declared = one_of_each(system.own(system.rewritten.typed.objective))
+    return {q: S.Zero for q in site_quantities(declared, Coupling) if q.family in others}
 
 
 def admitted(rule: dict[Any, Any], side: Any) -> dict[Any, Any]:
@@ -75,7 +85,7 @@ class Weighed(SiteWeight):
 
     def nodes(self, fields: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """States that hold the weight at all of some fields: its Gaussian part, moved by the declared energy."""
-        eta = self.factor * fields + self.shift
+        eta = fields + self.shift
         strength = self.strength if self.weight.is_field else -1 / self.strength
         centre = eta if self.weight.is_field else eta * strength
         reach = WIDE * np.sqrt(strength / self.beta) + np.abs(strength * np.asarray(self.slope(centre)))
@@ -96,19 +106,23 @@ def weight_about_minimum(step: Step) -> list[Verdict]:
     side, (claim,) = theory.inserted[kind], step.claims
     back = {S.Zero: kind.index}
     claimed = claim.rhs.xreplace({q: q.xreplace(back) for q in claim.rhs.atoms(SiteQuantity) if S.Zero in q.indices})
-    eta = next(h.eta for h in side.heard if h.declared.states())
     rule = numbers_at(theory, claimed, side)
     weighed = Weighed(theory, side, rule)
-    x, field = weighed.weight.state, 0.7
-    exponent = lambdify([x_ := Dummy("x", real=True)], log(claimed).xreplace(rule | {eta: field, x: x_}), MODULES)
+    x, cavity = weighed.weight.state, fields_at(weighed.factors, 0.7)
+    exponent = lambdify([x_ := Dummy("x", real=True)], log(claimed).xreplace(rule | cavity | {x: x_}), MODULES)
     at = np.array([-1.3, -0.4, 0.2, 0.9, 1.7])
     strength = weighed.strength if weighed.weight.is_field else -1 / weighed.strength
-    centre = weighed.factor * field + weighed.shift
+    centre = float(weighed.pull(cavity)) + weighed.shift
     centre = centre if weighed.weight.is_field else centre * strength
     cost = weighed.beta * (np.asarray(weighed.potential(at)) + (at - centre) ** 2 / (2 * strength))
     gap = np.array([float(exponent(v)) for v in at]) + cost
     ok = bool(np.ptp(gap) < 1e-9 * np.max(np.abs(cost)))
     return result(BRUTE_FORCE, ok, "the declared objective at one site, and the answer of the others")
+
+
+def fields_at(etas: Iterable[Any], value: float) -> dict[Any, Any]:
+    """Values of all cavity fields of a site, no two of which are alike."""
+    return {eta: S(value) / (1 + k) + S(k) / 9 for k, eta in enumerate(etas)}
 
 
 @witness("fluctuation")
@@ -124,13 +138,14 @@ def about_the_minimum(step: Step, _dps: int) -> list[Verdict]:
         known: dict[Any, Any] = {**rule, **zero}
         first = step.claims[0]
         if first.lhs == eta:
+            known |= {h: v for h, v in fields_at(weighed.factors, field).items() if h != eta}
             (unknown,) = first.rhs.xreplace(known).free_symbols
             known[unknown] = S(field)
         else:
-            known |= {h.eta: S(field) for h in side.heard}
+            known |= {h.eta: S(field) for h in side.heard} | fields_at(weighed.factors, field)
         for claim in step.claims:
             known[claim.lhs] = claim.rhs.xreplace(known).evalf(20)
-        direct = weighed.means(np.array([float(known[eta])]))[0]
+        direct = weighed.means(np.array([float(weighed.pull(known))]))[0]
         mean = float(known[weighed.weight.mean.xreplace({kind.index: S.Zero})])
         worst = max(worst, abs(mean - direct) / (abs(direct) or 1.0))
     digits = BENT if weighed.bent else SMOOTH
@@ -143,19 +158,19 @@ def identities(step: Step, _dps: int) -> list[Verdict]:
     """Each identity at one site of each kind, its measure summed over a grid of the state, from the objective."""
     theory = step.evidence["theory"]
     system = theory.system
-    sides = {w.is_field: w for w in system.weights.values()}
-    f = next(f for f in system.fields if f.states() and system.laws[f.hearer].weight.is_field)
-    x, message, field = sides[False].state, sides[True].mean, sides[True].state
+    (sent,) = (w for w in system.weights.values() if not w.is_field)
+    losses = {kind: w for kind, w in system.weights.items() if w.is_field}
+    fields = {kind: next(f for f in system.laws[kind].fields if f.states()) for kind in losses}
+    x = sent.state
     total = system.own(one_of_each(system.rewritten.typed.objective))
     couplings = [q for q in site_quantities(total) if isinstance(q.family, Coupling)]
     labels = {q.at_site(): S.One for q in system.quenched if q.given is not None}
     claims = [Equation(*(one_of_each(e) for e in (c.lhs, c.rhs))) for c in step.claims]
     rule: dict[Any, Any] = {s: S(7 + k) / 5 for k, s in enumerate(system.parameters)}
     rule |= labels | {q.at_site(): S(2) / 3 for q in system.quenched if q.given is None}
-    rule |= {q: S(4) / 5 for q in {*couplings, f.coupling}}
-    heard = one_of_each(f.as_sum).xreplace({sides[False].mean: x}).xreplace(rule)
+    rule |= {q: S(4) / 5 for q in {*couplings, *(f.coupling for f in fields.values())}}
     alone = total.xreplace(dict.fromkeys(couplings, S.Zero)).xreplace(rule)
-    energy, beta = total.xreplace(rule), float(sides[False].beta.xreplace(rule))
+    energy, beta = total.xreplace(rule), float(sent.beta.xreplace(rule))
     grid = np.linspace(-30, 30, 200001)
     mark = Dummy("x", real=True)
 
@@ -170,13 +185,20 @@ def identities(step: Step, _dps: int) -> list[Verdict]:
     def mean(expr: Expr) -> Float:
         return Float(float(np.sum(numbers(expr) * share)))
 
-    force = -(energy - alone).diff(x) / heard.diff(x)
+    told: dict[Any, Any] = {sent.mean: mean(x)}
+    states: dict[Any, Any] = {}
+    for kind, loss in losses.items():
+        heard = one_of_each(fields[kind].as_sum).xreplace({sent.mean: x}).xreplace(rule)
+        own = total.xreplace(elsewhere(system, kind)).xreplace(rule)
+        states[loss.state] = heard
+        told[loss.mean] = mean(-(own - alone).diff(x) / heard.diff(x))
+    carriers = {c.lhs: c.rhs for c in claims if isinstance(c.lhs, SiteQuantity) and isinstance(c.lhs.family, Field)}
+    carriers = {q: e for q, e in carriers.items() if e.has(*(loss.mean for loss in losses.values()))}
     worst = 0.0
     for claim in claims:
         sides_ = []
-        for e in (claim.lhs, claim.rhs):
-            known = {n: mean(n.body.xreplace({field: heard}).xreplace(rule)) for n in e.atoms(Expect)}
-            known |= {sides[False].mean: mean(x), message: mean(force)}
+        for e in (claim.lhs.xreplace(carriers), claim.rhs.xreplace(carriers)):
+            known = {n: mean(n.body.xreplace(states).xreplace(rule)) for n in e.atoms(Expect)} | told
             sides_.append(e.xreplace(known).xreplace(rule))
         if any(side.free_symbols or site_quantities(side) for side in sides_):
             continue  # a field of given numbers, by its name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ def one_of_each(expr: Expr) -> Expr:
 class SiteWeight(ABC):
     """A site as it was declared, at numbers: its weight by state, for any value of its field.
 
+    A state is pulled by the sum of all fields of states that it answers to, each with its factor: that is its field.
+
     Parameters
     ----------
     side : Site
@@ -38,16 +40,21 @@ class SiteWeight(ABC):
         self.weight, self.rule, self.energy, self.bounds = side.law.weight, rule, energy, bounds
         weight = self.weight
         self.beta = 1.0 if weight.is_cold else float(weight.beta.xreplace(rule))  # the lowest state is that of any beta
-        heard = next(h for h in side.heard if h.declared.states())
-        echo = sum((side.means[k.symbol] * k.emission for k in heard.feedback), S.Zero)
-        whole = echo if weight.is_field else (heard.factor * echo).expand()
+        moving = [h for h in side.heard if h.declared.states()]
+        factors = {h.eta: S.One if weight.is_field else h.factor for h in moving}
+        echoes = (factors[h.eta] * side.means[k.symbol] * k.emission for h in moving for k in h.feedback)
+        whole = sum(echoes, S.Zero).expand()
         self.strength = float(whole.diff(weight.mean).xreplace(rule))
         self.shift = 0.0 if weight.is_field else float(whole.xreplace({weight.mean: S.Zero}).xreplace(rule))
-        self.factor = 1.0 if weight.is_field else float(heard.factor.xreplace(rule))
+        self.factors = {eta: float(factor.xreplace(rule)) for eta, factor in factors.items()}
         self.marks = {q: Dummy("x", real=True) for q in weight.states}
         self.potential, self.core = self.compiled(energy), self.compiled(weight.state)
         self.inside = [self.compiled(bound) for bound in bounds]
         self.calls: dict[Any, Any] = {}
+
+    def pull(self, cavity: Mapping[Any, Any]) -> Any:
+        """The field of the state at values of all cavity fields."""
+        return sum(factor * cavity[eta] for eta, factor in self.factors.items())
 
     def compiled(self, expr: Any) -> Any:
         """A function of all states."""
@@ -66,7 +73,7 @@ class SiteWeight(ABC):
         core = np.asarray(self.core(*x), dtype=float)
         with np.errstate(divide="ignore"):  # a likelihood of zero is an infinite energy
             own = np.broadcast_to(np.asarray(self.potential(*x), dtype=float), x[0].shape)
-        h = (self.factor * fields + self.shift)[:, None]
+        h = (fields + self.shift)[:, None]
         if self.weight.is_field:
             gain = -((core - h) ** 2) / (2 * self.strength)
         else:
@@ -101,7 +108,7 @@ class SiteWeight(ABC):
         known |= {q: value[:, None] for q, value in arrays.items()}
         for node in sorted(body.atoms(SiteResponse), key=str):
             up, down = (self.means(fields + way * NEAR, (x, parts)) for way in (1, -1))
-            known[node] = (up - down)[:, None] / (2 * NEAR * self.factor)
+            known[node] = (up - down)[:, None] / (2 * NEAR)
         known |= {node: self.logarithms(fields, x, parts)[:, None] for node in body.atoms(LogWeight)}
         for node in sorted(body.atoms(Expect), key=str):
             known[node] = np.sum(self._at(node.body, known, x) * share, axis=1, keepdims=True)

@@ -62,8 +62,12 @@ def test_the_function_is_stationary_where_the_equations_are_closed(name):
 
 def test_a_function_without_beta(monkeypatch):
     """Two responses that are not divided by beta."""
-    right = free_energy_steps.SiteResponse
-    monkeypatch.setattr(free_energy_steps, "SiteResponse", lambda mean: beta * right(mean))
+    right = free_energy_steps.links_of
+
+    def wrong(*site):
+        return [(once, factor, power, beta * own) for once, factor, power, own in right(*site)]
+
+    monkeypatch.setattr(free_energy_steps, "links_of", wrong)
     assert seen(steps_of(Problem(MAGNET + Sum(s[i], (i, 1, N)) / 7).gibbs(beta), "free_energy"))
 
 

@@ -143,17 +143,6 @@ def test_continuous_states_beside_a_field():
         Problem(Sum((t[i] - near) ** 2 + Abs(t[i]), (i, 1, N))).cavity()
 
 
-@pytest.mark.parametrize("other", ["pairs", "data"])
-def test_states_that_are_heard_in_two_fields(other):
-    J = Coupling("J", between=(i, i), variance=1 / N, reciprocity=1)
-    second = Coupling("b")
-    loss = (h + 2 * Sum(second[mu, i] * s[i], (i, 1, N))) ** 2 + h**2
-    pairs = Sum(J[i, k] * s[i] * s[k], (i, 1, N), (k, 1, N))
-    energy = Sum(h**2, (mu, 1, P)) - pairs if other == "pairs" else Sum(loss, (mu, 1, P))
-    with pytest.raises(UnsupportedLaw, match="are heard in several fields"):
-        Problem(energy).gibbs(beta).cavity()
-
-
 def test_samples_of_what_a_field_weighs():
     """The field of a sampled instance moves with its states: samples and sums over all states agree."""
     warm = Problem(Sum((h - 1) ** 4, (mu, 1, P)) / 4).gibbs(beta)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import And, Dummy, Expr, Min, Or, Piecewise, S, cancel, log, oo
+from sympy import Add, And, Dummy, Expr, Min, Or, Piecewise, S, cancel, log, oo
 
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import UnsupportedLaw
@@ -22,8 +22,8 @@ from symcavity.sites.branching.draws import DRAWS, sample_value, symbols_in
 from symcavity.sites.branching.solution import Region, SiteSolution
 from symcavity.sites.lowest.atoms import SUPPORTED, Atom, atoms_of, discrete
 from symcavity.sites.lowest.envelope import Envelope, direct, local, numbers, sequence, simple, where_it_is
-from symcavity.sites.protocol import SiteProblem
-from symcavity.sites.thermal.summed import answer_to_states, moving_field, weight_of
+from symcavity.sites.protocol import Heard, SiteProblem
+from symcavity.sites.thermal.summed import answer_to_states, moving_field, moving_fields, weight_of
 
 TRIES = 400  # of parameters at which the energy has a minimum
 
@@ -111,7 +111,8 @@ class LowestSolution(SiteSolution):
 def force_on(problem: SiteProblem) -> Force:
     """What acts on the state of a site besides its own energy, with the self-couplings as symbols."""
     weight, heard = weight_of(problem), moving_field(problem)
-    source = problem.plain_sources()[heard.source]
+    plain = problem.plain_sources()
+    source = Add(*(plain[h.source] for h in moving_fields(problem)))
     if weight.is_field:
         strength = sum((k.symbol for k in heard.feedback if k.emission == weight.mean), S.Zero)
         if strength == 0:
@@ -151,12 +152,11 @@ def solve_lowest(problem: SiteProblem) -> LowestSolution:
     UnsupportedLaw
         If the energy is not made of squares.
     """
-    weight, heard = weight_of(problem), moving_field(problem)
-    force, sources = force_on(problem), problem.plain_sources()
+    weight, force, sources = weight_of(problem), force_on(problem), problem.plain_sources()
     told = {
         h.carrier: next(e for e in problem.equations() if e.lhs == h.carrier).rhs.xreplace(sources)
         for h in problem.heard
-        if h is not heard and h.carrier is not None
+        if not h.declared.states() and h.carrier is not None
     }
     way = sign_of(force.slope)
     if not way:
@@ -230,13 +230,14 @@ def _over_fields(
 
 def states(problem: SiteProblem, told: Mapping[Any, Expr], x: Expr, eta: Expr) -> dict[SiteQuantity, Expr]:
     """All states of a site by its own one."""
-    weight, heard = weight_of(problem), moving_field(problem)
+    weight = weight_of(problem)
     if weight.is_field:
         strength = force_on(problem).curvature
         found = {weight.state: x, weight.mean: simple((x - eta) * strength)}
     else:
         found = {weight.state: x}
-        found |= {problem.law.carrier(heard.declared).lhs: (answered(problem) + 0).xreplace({weight.mean: x})}
+        for h in moving_fields(problem):
+            found[problem.law.carrier(h.declared).lhs] = (answered(problem, h) + 0).xreplace({weight.mean: x})
     return {**told, **found}
 
 
@@ -252,9 +253,8 @@ def chosen(weight: Weight, told: Mapping[Any, Expr], atom: Atom) -> dict[SiteQua
     )
 
 
-def answered(problem: SiteProblem) -> Expr:
-    """What the field that a state hears is, with the answer to the state."""
-    heard = moving_field(problem)
+def answered(problem: SiteProblem, heard: Heard) -> Expr:
+    """What a field that a state hears is, with the answer to the state."""
     return heard.factor * heard.effective() + problem.plain_sources()[heard.source]
 
 

@@ -31,7 +31,7 @@ from symcavity.sites.lowest.envelope import simple
 from symcavity.sites.lowest.site import LowestSolution, solve_lowest
 from symcavity.sites.protocol import SiteProblem, Solution
 from symcavity.sites.site import Site, response_steps
-from symcavity.sites.thermal.summed import moving_field, weight_of
+from symcavity.sites.thermal.summed import as_one, is_pulled_by_sum, moving_fields, weight_of
 
 
 class Lowest:
@@ -54,23 +54,27 @@ class Lowest:
         UnsupportedLaw
             If the energy is not made of squares.
         """
-        weight, heard = weight_of(problem), moving_field(problem)
-        moving = [k.symbol for k in heard.feedback if k.emission.has(weight.mean)]
-        pair = heard.declared.sender == heard.declared.hearer
-        if weight.is_field or pair:
+        weight = weight_of(problem)
+        known: dict[Any, int] = {}
+        data: dict[Any, int] = {}  # what losses answer with, as where their energies are convex
+        for heard in moving_fields(problem):
+            moving = [k.symbol for k in heard.feedback if k.emission.has(weight.mean)]
             way = 1 if weight.is_field else sign_of(heard.factor)  # turned where the field pushes away
-            signs = {k: way for k in moving if way}
-            return Solution(solve_lowest(problem.signed(signs)), signs)
+            if weight.is_field or heard.declared.sender == heard.declared.hearer:
+                known |= {k: way for k in moving if way}
+            else:
+                data |= dict.fromkeys(moving, -1)
         try:
-            return Solution(solve_lowest(problem), {})
+            return Solution(solve_lowest(problem.signed(known)), known)
         except IllPosed:
-            signs = dict.fromkeys(moving, -1)
-            return Solution(solve_lowest(problem.signed(signs)), signs)
+            if not data:
+                raise
+            return Solution(solve_lowest(problem.signed(known | data)), known | data)
 
     def ensemble(self, site: Site) -> LowestEnsemble:
         """The averages of the site over its Gaussian fields."""
         etas = tuple(h.eta for h in site.problem.ordered())
-        return LowestEnsemble(site.kind, site.solution, etas, dict(site.covariance), site.sources())
+        return LowestEnsemble(site.kind, site.solution, etas, dict(site.covariance), site.sources(), site.problem)
 
     def steps(self, site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
         """The energy of the new site, its lowest minimum, where that jumps, and the responses of its states."""
@@ -155,9 +159,13 @@ class LowestEnsemble(SiteEnsemble):
     """A site at its lowest minimum whose fields are Gaussian."""
 
     solution: LowestSolution
+    problem: SiteProblem | None = None
 
     def over_fields(self, body: Expr) -> Expr:
         """Average an expression over the fields; one with the square of a slope that jumps is infinite."""
+        if self.problem is not None and is_pulled_by_sum(self.problem, body):
+            one, rule = as_one(self, self.problem)
+            return replace(one, problem=None).over_fields(body.xreplace(rule))
         if self.solution.cases:
             return self.solution.by_cases(lambda one: replace(self, solution=one).over_fields(body))
         body = self._beside(body)
@@ -185,13 +193,13 @@ class LowestEnsemble(SiteEnsemble):
         total = self.over_fields(rest) if rest != 0 else S.Zero
         slopes = _Slopes(self.kind, self.solution, self.fields, self.covariance, self.sources)
         for response, weight in found:
-            source, field, _ = self._source(response)
             total += slopes.over_fields(weight * response)
-            total += weight * self.jump(response.state, source, field)
+            total += weight * self.jump(response.state, self.source(response))
         return cancelled(total)
 
-    def jump(self, state: SiteQuantity, source: Symbol, field: Symbol) -> Expr:
+    def jump(self, state: SiteQuantity, source: Symbol) -> Expr:
         """What the delta functions of a slope contribute to its average."""
+        (field,) = self.fields
         width, zero, total = sqrt(self.covariance[field, field]), self._zero(), S.Zero
         turn = {self.solution.inner: self.solution.reflection * Dummy("t", real=True)}
         (t,) = next(iter(turn.values())).free_symbols

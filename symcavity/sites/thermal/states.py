@@ -7,7 +7,7 @@ The parts of the weight are summed with their totals; two of them by a hyperboli
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -127,18 +127,24 @@ class Mixture(ThermalAverages):
     Attributes
     ----------
     field : Expr
-        The cavity field, in units of what stands beside the state; of a field its mean without the energy.
-    carrier : SiteQuantity or None
-        The name of the field that a state answers to.
+        The cavity field, in units of what stands beside the state; of a field its mean without the energy. Where a
+        state answers to several, their sum.
+    carriers : tuple of (SiteQuantity, Expr, Expr)
+        Of each field that a state answers to the name, and what it adds to the sum and to the feedback.
     """
 
     field: Expr
-    carrier: SiteQuantity | None = None
+    carriers: tuple[tuple[SiteQuantity, Expr, Expr], ...] = ()
 
     @property
     def heard(self) -> Mapping[Any, Expr]:
-        """The mean of the field that a state answers to."""
-        return {} if self.carrier is None else {self.carrier: self.field + self.feedback * self.mean}
+        """The means of the fields that a state answers to."""
+        return {name: field + strength * self.mean for name, field, strength in self.carriers}
+
+    def xreplace(self, rule: Any) -> Mixture:
+        """The same at other self-couplings."""
+        rows = tuple((name, *(e.xreplace(rule) for e in own)) for name, *own in self.carriers)
+        return replace(self, feedback=self.feedback.xreplace(rule), field=self.field.xreplace(rule), carriers=rows)
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:

@@ -34,7 +34,15 @@ from symcavity.sites.protocol import Heard, SiteProblem, Solution, Strategy, wit
 from symcavity.sites.site import Site, response_steps
 from symcavity.sites.thermal.averages import ThermalAverages
 from symcavity.sites.thermal.fluctuation import ZETA, Fluctuation
-from symcavity.sites.thermal.summed import laid_out, mixture, moving_field, weight_of
+from symcavity.sites.thermal.summed import (
+    as_one,
+    is_pulled_by_sum,
+    laid_out,
+    mixture,
+    moving_field,
+    moving_fields,
+    weight_of,
+)
 
 FORMULAS = Branching()
 AT_ZERO: tuple[Strategy, ...] = (Linear(), FORMULAS)  # how the minimum is found
@@ -65,13 +73,14 @@ def at_zero_temperature(problem: SiteProblem) -> SiteProblem:
 def fluctuation(problem: SiteProblem) -> Fluctuation:
     """What fluctuates about the minimum, with the self-couplings as symbols."""
     weight, cold = weight_of(problem), at_zero_temperature(problem)
-    inner = next(h for h in cold.heard if h.declared.states())
-    warm = next(h for h in problem.heard if h.declared.states())
-    given = {h.carrier: h.carrier for h in problem.heard if h is not warm and h.carrier is not None}
+    still, moving = moving_fields(cold), moving_fields(problem)
+    given = {h.carrier: h.carrier for h in problem.heard if h not in moving and h.carrier is not None}
     if not weight.is_field:
-        strength = Add(*(k.symbol * k.emission.diff(weight.mean) for k in warm.feedback)) * inner.factor
-        slope = inner.factor * inner.effective()
+        own = [(k, h.factor) for warm, h in zip(moving, still, strict=True) for k in warm.feedback]
+        strength = Add(*(k.symbol * k.emission.diff(weight.mean) * factor for k, factor in own))
+        slope = Add(*(h.factor * h.effective() for h in still))
         return Fluctuation(weight, strength, given, weight.state, slope, S.Zero)
+    (inner,), (warm,) = still, moving
     message = weight.told[weight.mean]
     strength = Add(*(k.symbol for k in warm.feedback if k.emission == weight.mean))
     return Fluctuation(weight, strength, given, inner.effective(), -message, message)
@@ -98,11 +107,12 @@ class Thermal:
         cold = at_zero_temperature(problem)
         if cold is problem:
             # a state answers upwards to what pulls it, at any temperature; so does what hears itself in pairs
-            heard = moving_field(problem)
-            moving = [k for k in heard.feedback if k.emission.has(weight_of(problem).mean)]
-            own = [k for k in moving if weight_of(problem).is_field or k.through.sender == k.through.hearer]
-            way = 1 if weight_of(problem).is_field else sign_of(heard.factor)  # turned where it pushes away
-            signs = {k.symbol: way for k in own if way}
+            signs: dict[Any, int] = {}
+            for heard in moving_fields(problem):
+                moving = [k for k in heard.feedback if k.emission.has(weight_of(problem).mean)]
+                own = [k for k in moving if weight_of(problem).is_field or k.through.sender == k.through.hearer]
+                way = 1 if weight_of(problem).is_field else sign_of(heard.factor)  # turned where it pushes away
+                signs |= {k.symbol: way for k in own if way}
             still = problem.signed(signs)
             laid = laid_out(still, mixture(still).positive)
             return Solution(ThermalSolution(still, still, FORMULAS, laid), signs)
@@ -221,14 +231,11 @@ def _star(q: SiteQuantity) -> TexSymbol:
 
 def density(problem: SiteProblem) -> Expr:
     """The weight of the inserted site, with the self-couplings as symbols."""
-    weight, F = weight_of(problem), fluctuation(problem).feedback
-    x = weight.state
-    heard = next(h for h in problem.heard if h.declared.states())
+    weight, found = weight_of(problem), fluctuation(problem)
+    x, F = weight.state, found.feedback
     if weight.is_field:
-        return exp(-weight.beta * (weight.energy + (x - heard.eta) ** 2 / (2 * F)))
-    still = at_zero_temperature(problem)
-    inner = next(h for h in still.heard if h.declared.states())
-    force = (inner.factor * inner.effective()).xreplace({weight.state: S.Zero})
+        return exp(-weight.beta * (weight.energy + (x - moving_field(problem).eta) ** 2 / (2 * F)))
+    force = found.slope.xreplace({weight.state: S.Zero})
     return exp(-weight.beta * (weight.energy - force * x - F * x**2 / 2))
 
 
@@ -294,8 +301,7 @@ class ThermalSolution:
         """Thermal averages, at the mean self-couplings where they are known."""
         rule = dict(self.means or {})
         if weight_of(self.problem).cold is None:
-            over = mixture(self.problem)
-            return replace(over, feedback=over.feedback.xreplace(rule), field=over.field.xreplace(rule))
+            return mixture(self.problem).xreplace(rule)
         found = fluctuation(self.problem)
         changed = {name: getattr(found, name).xreplace(rule) for name in ("minimum", "slope", "feedback", "message")}
         return replace(found, **changed)
@@ -366,7 +372,9 @@ class ThermalEnsemble:
     def at_site(self, body: Expr) -> Expr:
         """Average an expression thermally and over the fields."""
         known = {*self.solution.unknowns, *weight_of(self.solution.problem).states, *self.solution.fluctuation.heard}
-        for q in site_quantities(body):
+        # a response is to a field, which need not have a thermal mean
+        asked = body.xreplace({r: r.state for r in body.atoms(SiteResponse)})
+        for q in site_quantities(asked):
             if set(q.site) != {self.kind} or not (isinstance(q.family, Quenched) or q in known):
                 raise DeclarationError(
                     f"{q} is not a quantity of the {self.kind.sites}.", ", ".join(sorted(map(str, known)))
@@ -387,13 +395,17 @@ class ThermalEnsemble:
                 _, field, factor = self.sources[r.field]
                 total += by_parts(self, field, weight / factor * r.state, self.over_fields)
             return total
-        written, minimum = self.solution.fluctuation.written(body), self.solution.minimum
+        written, site = self.solution.fluctuation.written(body), self.minimum
+        if is_pulled_by_sum(self.solution.problem, body):
+            site, rule = as_one(site, self.solution.cold)
+            written = written.xreplace(rule)
+        minimum = site.solution
         if written.has(GaussianAverage) and len(minimum.regions) > 1 and not minimum.is_implicit:
             # one expression at all fields: those of one branch grow without bound on the others
             zero = dict.fromkeys(minimum.sources, S.Zero)
             states = {q: minimum.expression(q).xreplace(zero) for q in minimum.unknowns if written.has(q)}
             written = written.xreplace(states)
-        return self.minimum.over_fields(written)
+        return site.over_fields(written)
 
     def _jumps(self, r: SiteResponse) -> bool:
         found = self.solution.fluctuation
