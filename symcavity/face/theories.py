@@ -16,6 +16,7 @@ from symcavity.method.fluctuation_steps import Fluctuations as FluctuationsData
 from symcavity.method.fluctuation_steps import fluctuation_steps
 from symcavity.method.moving_pair import MovingPair as MovingPairData
 from symcavity.method.pair import Pair as PairData
+from symcavity.model.keywords import known_options
 from symcavity.record.verbs import with_verbs
 from symcavity.study.verbs import StudiedTheory
 
@@ -63,6 +64,7 @@ class Theory(StudiedTheory):
         """
         return self.system.without_value
 
+    @known_options
     def solve(
         self,
         values: Mapping[Any, Any] | None = None,
@@ -163,10 +165,11 @@ class Theory(StudiedTheory):
 
         return compare(self, sim, observables, scatter=scatter)
 
+    @known_options
     def evolve(
         self,
         values: Mapping[Any, Any],
-        until: Any,
+        until: Any = None,
         *,
         step: Any = None,
         paths: int = 20000,
@@ -213,6 +216,8 @@ class Theory(StudiedTheory):
 
         if self.system.time is None:
             raise UnsupportedLaw("The states of this theory keep still.", "theory.solve(values)")
+        if until is None:
+            raise ValuesError("The end of the run is not given.", "until=20, the last step or the last time")
         if self.system.flowing:
             return evolve_flow(self, values, until, step, paths, seed, method, dps)
         if step is not None:

@@ -347,9 +347,15 @@ def compare(
     Raises
     ------
     ValuesError
-        For the scatter of several sizes, or of one instance.
+        For what is no simulation, and for the scatter of several sizes or of one instance.
     """
     remark = ""
+    if not hasattr(sim, "sizes"):
+        raise ValuesError(
+            f"A theory is compared with a simulation, not with {sim!r}.",
+            "what simulate returns",
+            "compare(problem.simulate(values, N=200))",
+        )
     if scatter and (len(sim.sizes) > 1 or len(sim) < FEWEST):
         raise ValuesError(
             f"The scatter of {len(sim)} instances with N = {', '.join(map(str, sim.sizes))}.",
