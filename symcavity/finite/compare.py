@@ -129,7 +129,7 @@ class Comparison:
 
     @property
     def worst(self) -> float:
-        """The largest absolute z-score; nan where one cannot be told, and infinite where a theory has no number.
+        """The largest absolute z-score; nan where one cannot be computed, and infinite where the theory has no number.
 
         Rows whose theory says why it has no value do not count.
         """
@@ -324,7 +324,7 @@ def _others(setup: Any) -> dict[Any, Any]:
 def compare(
     theory: Any, sim: Any, observables: Iterable[Any] | None = None, *, scatter: bool = False
 ) -> Comparison:
-    """Hold a theory against a simulation of the same declaration.
+    """Compare a theory with a simulation of the same declaration.
 
     Parameters
     ----------

@@ -173,7 +173,7 @@ class Quenched(Family):
     Raises
     ------
     DeclarationError
-        If the weights are negative or do not sum to one, or if a float stands in the law.
+        If the weights are negative or do not sum to one, or if the law contains a float.
 
     Examples
     --------
