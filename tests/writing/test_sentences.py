@@ -138,7 +138,7 @@ def test_a_result_that_was_said_is_not_said_again_and_needs_no_minus():
     text = paper("least_variance_portfolio")
     assert text.count(r"= - \frac{\alpha S^{\lambda}}{") == 1  # the condition on the sum is not eliminated once more
     assert r"\frac{\alpha}{\alpha - 1}" in text  # the cost of estimation, positive where there is a solution
-    assert r"{1 - \alpha}" not in text
+    assert r"}{1 - \alpha}" not in text
 
 
 def test_notation_is_explained_where_it_is_first_displayed():
@@ -157,3 +157,10 @@ def test_components_of_several_fields_of_a_site_have_names_of_their_own():
     assert (latex(first), latex(second)) == ("T_{(1)a}^{0}", "T_{(2)a}^{0}")
     assert first.whole() == r"\bm{T}^{0}_{(1)}"
     assert latex(ComponentSymbol("T", DATUM, (a,))) == "T^{0}_{a}"
+
+
+def test_a_sign_stands_before_an_average():
+    text = paper("binary_perceptron")
+    assert r"1 - \left\langle \tanh^{2}" in text
+    assert "+ -" not in text
+    assert r"\left\langle -" not in text
