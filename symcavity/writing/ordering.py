@@ -142,9 +142,10 @@ def is_turned(base: Any) -> bool:
 
 
 def of_either_sign(base: Any) -> bool:
-    """Whether a sum of given parameters is a difference of which no sign is known."""
+    """Whether a polynomial of given parameters is a difference of which no sign is known."""
     given = isinstance(base, Add) and not base.has(OrderParameter, CavitySymbol, SiteQuantity)
-    return given and base.is_positive is None and any(map(is_negative, base.args))
+    plain = given and base.is_polynomial(*base.free_symbols)
+    return bool(plain and base.is_positive is None and any(map(is_negative, base.args)))
 
 
 def term_key(term: Any) -> int:
