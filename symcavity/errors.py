@@ -282,7 +282,7 @@ class InternalError(SymcavityError):
 
 
 class FlatMinimum(SymcavityError):
-    """A minimum that is not unique: what was asked for differs from one minimizer to another.
+    """A minimum that is not unique: the requested values differ from one minimizer to another.
 
     Attributes
     ----------

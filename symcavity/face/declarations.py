@@ -29,7 +29,7 @@ class BipartiteSystem(WithInstances, SystemData):
         ``Sum(x[mu, i]*..., (i, 1, N))``; and global conditions without a free index, such as
         ``Eq(Sum(y[mu]*lam[mu], (mu, 1, P)), 0)``.
     conditions : sequence of Complementary
-        Complementarity conditions of a site.  Equations and pairs may stand in either list.
+        Complementarity conditions of a site.  Equations and pairs may be in either list.
     fixed : sequence of Eq
         Conditions on averages, ``Eq(average(w[i]**2), 1/kappa**2)``.
     initial : sequence of Eq
@@ -76,7 +76,7 @@ class BipartiteSystem(WithInstances, SystemData):
         return {name: value for name, value in vars(self).items() if name not in ("_cavity", "_naive")}
 
     def cavity(self) -> Theory:
-        """Derive the cavity theory; the same one when it is asked for again."""
+        """Derive the cavity theory; a second call returns the same object."""
         return self._cavity
 
     def naive(self) -> Theory:
@@ -130,7 +130,7 @@ class Problem(WithInstances, ProblemData):
     minimize : Expr
         Sums over the sites of one side, as of :class:`ConvexProblem`; pairs of one kind through symmetric couplings,
         ``-Sum(s[i]*Sum(J[i, j]*s[j], (j, 1, N)), (i, 1, N))/2``, with ``Coupling("J", between=(i, i), reciprocity=1)``.
-        Products of states of one site may stand in coupling sums.
+        Coupling sums may contain products of states of one site.
     subject_to : sequence of relations
         Inequalities (``>=``, ``<=``) at every site.
     fixed, name, cite, source, named
@@ -342,7 +342,7 @@ class ConvexProblem(Problem):
         Returns
         -------
         System
-            Its observables are asked for in the words of the problem: ``run[average(w[i]**2)]`` is an array over the
+            Observables are written in the words of the problem: ``run[average(w[i]**2)]`` is an array over the
             steps.
 
         Raises
@@ -350,7 +350,7 @@ class ConvexProblem(Problem):
         UnsupportedLaw
             If there are constraints, or a slope of the objective jumps.
         DeclarationError
-            For a rate, a momentum, a batch or initial values that are none.
+            For an invalid rate, momentum, batch or initial value.
         """
         from symcavity.method.descent import descent
 
@@ -369,7 +369,7 @@ class ConvexProblem(Problem):
         Returns
         -------
         System
-            Its observables are asked for in the words of the problem, as those of :meth:`descent`.
+            Observables are written in the words of the problem, as those of :meth:`descent`.
 
         Raises
         ------

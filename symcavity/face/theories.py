@@ -16,6 +16,7 @@ from symcavity.method.fluctuation_steps import Fluctuations as FluctuationsData
 from symcavity.method.fluctuation_steps import fluctuation_steps
 from symcavity.method.moving_pair import MovingPair as MovingPairData
 from symcavity.method.pair import Pair as PairData
+from symcavity.model.keywords import known_options
 from symcavity.record.verbs import with_verbs
 from symcavity.study.verbs import StudiedTheory
 
@@ -63,6 +64,7 @@ class Theory(StudiedTheory):
         """
         return self.system.without_value
 
+    @known_options
     def solve(
         self,
         values: Mapping[Any, Any] | None = None,
@@ -142,7 +144,7 @@ class Theory(StudiedTheory):
         return make_function(self, target, arguments, values or {}, backend, errors)
 
     def compare(self, sim: Any, observables: Any = None, *, scatter: bool = False) -> Comparison:
-        """Hold this theory against a simulation of the same declaration.
+        """Compare this theory with a simulation of the same declaration.
 
         Parameters
         ----------
@@ -151,7 +153,7 @@ class Theory(StudiedTheory):
         observables : iterable of Expr, optional
             Averages, sums, responses; by default moments, fractions and responses of all variables.
         scatter : bool
-            Whether the variance between the instances is held against :meth:`Solution.variance`, too.
+            Whether the variance between the instances is compared with :meth:`Solution.variance`, too.
 
         Returns
         -------
@@ -163,10 +165,11 @@ class Theory(StudiedTheory):
 
         return compare(self, sim, observables, scatter=scatter)
 
+    @known_options
     def evolve(
         self,
         values: Mapping[Any, Any],
-        until: Any,
+        until: Any = None,
         *,
         step: Any = None,
         paths: int = 20000,
@@ -192,7 +195,7 @@ class Theory(StudiedTheory):
             Of these.
         method : str, optional
             ``'exact'``, for laws that are linear in states and fields; ``'gaussian'``, where smooth functions of such
-            states are sent that do not come back; or ``'paths'``; by default the first that serves.
+            states are sent that do not come back; or ``'paths'``; by default the first that applies.
         dps : int, optional
             Digits of a run without paths.  By default fractions up to 30 steps, and doubles beyond.
 
@@ -206,13 +209,15 @@ class Theory(StudiedTheory):
         ValuesError
             For values that are missing or superfluous, and a step with which the scheme is unstable, before any work.
         UnsupportedLaw
-            If the states keep still, or the law is not of the form that the method needs.
+            If the states do not move, or the law is not of the form that the method needs.
         """
         from symcavity.evaluate.moving.flow import evolve_flow
         from symcavity.evaluate.moving.run import evolve
 
         if self.system.time is None:
-            raise UnsupportedLaw("The states of this theory keep still.", "theory.solve(values)")
+            raise UnsupportedLaw("The states of this theory do not move.", "theory.solve(values)")
+        if until is None:
+            raise ValuesError("The end of the run is not given.", "until=20, the last step or the last time")
         if self.system.flowing:
             return evolve_flow(self, values, until, step, paths, seed, method, dps)
         if step is not None:
@@ -264,7 +269,7 @@ class Theory(StudiedTheory):
         from symcavity.evaluate.moving.stationary import stationary
 
         if self.system.time is None:
-            raise UnsupportedLaw("The states of this theory keep still.", "theory.solve(values)")
+            raise UnsupportedLaw("The states of this theory do not move.", "theory.solve(values)")
         return stationary(self, values, dps, until, step, paths, seed)
 
     def sweep(self, grid: Mapping[Any, Any], **options: Any) -> Sweep:
@@ -302,7 +307,7 @@ class Theory(StudiedTheory):
             What varies; the couplings and all other quenched parameters are given. Where states move, the time: what
             joins two sites in the stationary state, at two frequencies.
         of : Variable or Expr, optional
-            The quantity of a site whose covariances are asked for; by default what the first kind of sites sends.
+            The quantity of a site whose covariances are computed; by default the message of the first kind of sites.
 
         Returns
         -------

@@ -129,7 +129,7 @@ class Comparison:
 
     @property
     def worst(self) -> float:
-        """The largest absolute z-score; nan where one cannot be told, and infinite where a theory has no number.
+        """The largest absolute z-score; nan where one cannot be computed, and infinite where the theory has no number.
 
         Rows whose theory says why it has no value do not count.
         """
@@ -324,7 +324,7 @@ def _others(setup: Any) -> dict[Any, Any]:
 def compare(
     theory: Any, sim: Any, observables: Iterable[Any] | None = None, *, scatter: bool = False
 ) -> Comparison:
-    """Hold a theory against a simulation of the same declaration.
+    """Compare a theory with a simulation of the same declaration.
 
     Parameters
     ----------
@@ -347,9 +347,15 @@ def compare(
     Raises
     ------
     ValuesError
-        For the scatter of several sizes, or of one instance.
+        For what is no simulation, and for the scatter of several sizes or of one instance.
     """
     remark = ""
+    if not hasattr(sim, "sizes"):
+        raise ValuesError(
+            f"A theory is compared with a simulation, not with {sim!r}.",
+            "what simulate returns",
+            "compare(problem.simulate(values, N=200))",
+        )
     if scatter and (len(sim.sizes) > 1 or len(sim) < FEWEST):
         raise ValuesError(
             f"The scatter of {len(sim)} instances with N = {', '.join(map(str, sim.sizes))}.",

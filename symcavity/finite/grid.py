@@ -25,11 +25,19 @@ def grid_points(grid: Mapping[Any, Iterable[Any]] | Iterable[Mapping[Any, Any]])
     """
     if hasattr(grid, "to_dict"):
         grid = grid.to_dict("records")
+    points: list[Any]
     if isinstance(grid, Mapping):
         axes = [list(v) if isinstance(v, Iterable) and not isinstance(v, str) else [v] for v in grid.values()]
         points = [dict(zip(grid, combination, strict=True)) for combination in itertools.product(*axes)]
     else:
-        points = [dict(p) for p in grid]
+        points = list(grid) if isinstance(grid, Iterable) and not isinstance(grid, str) else [grid]
+        if any(not isinstance(point, Mapping) for point in points):
+            raise ValuesError(
+                f"The grid is {grid!r}.",
+                "a dictionary of values by parameter, a list of such dictionaries with one value each, or a DataFrame",
+                "{alpha: [1, 2, 3]}",
+            )
+        points = [dict(point) for point in points]
     if not points:
         raise ValuesError("The grid is empty.", "at least one value for each parameter")
     return list({point_name(point): point for point in points}.values())

@@ -20,6 +20,7 @@ from symcavity.finite.labels import label
 from symcavity.finite.tables import aligned
 from symcavity.finite.trajectory import MovingSetup, Trajectory
 from symcavity.model.averages import SiteResponse
+from symcavity.model.keywords import known_options
 from symcavity.model.motion import is_shared
 from symcavity.model.system import System
 from symcavity.model.times import step_of
@@ -229,6 +230,7 @@ class MovingComparison:
     __repr__ = __str__
 
 
+@known_options
 def simulate_moving(
     system: System,
     values: Mapping[Any, Any],

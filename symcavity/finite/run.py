@@ -14,6 +14,7 @@ from symcavity.finite.minimum import Solved, solve_instance
 from symcavity.finite.sample import Sample, arrays_of
 from symcavity.finite.setup import Setup, as_system, prepare
 from symcavity.finite.simulation import Simulation, Simulations
+from symcavity.model.keywords import known_options
 from symcavity.model.problem import Problem
 from symcavity.model.system import System
 
@@ -36,6 +37,7 @@ def _lost(setup: Setup, task: tuple[int, int], why: str) -> Sample:
     return Sample(seed, setup.values.sizes(features), Solved(None, None, "none", failure=failure), {})
 
 
+@known_options
 def simulate(
     declared: Problem | System,
     values: Mapping[Any, Any],

@@ -75,7 +75,7 @@ class Simulation(Instances):
 
     @property
     def failed(self) -> dict[int, str]:
-        """By seed, why neither a solution was found nor that there is none."""
+        """By seed, the reason why neither a solution nor a proof of infeasibility was found."""
         return {s.seed: s.solved.failure for s in self.samples if s.failed}
 
     @property

@@ -20,6 +20,7 @@ from symcavity.finite.labels import label
 from symcavity.finite.setup import Setup, prepare
 from symcavity.finite.warm import WarmInstance
 from symcavity.model.averages import Average, Expect, Fresh, SiteResponse
+from symcavity.model.keywords import known_options
 from symcavity.model.kinds import Kind, SiteCount, kind_of_range
 from symcavity.model.quantities import site_quantities
 from symcavity.model.system import System
@@ -213,6 +214,7 @@ def _one(work: _Work, task: tuple[int, int]) -> Warm:
     return Warm(seed, w, ensemble(w, work.method, work.sweeps))
 
 
+@known_options
 def simulate_thermal(
     system: System,
     values: Mapping[Any, Any],

@@ -15,7 +15,7 @@ from sympy import Add, Eq, Expr, S, Sum, Symbol
 
 from symcavity.algebra.exponentials import as_fraction
 from symcavity.algebra.hinges import without_signs, without_steps
-from symcavity.errors import UnsupportedLaw
+from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.epigraph import epigraph
 from symcavity.method.lagrangian import Lagrangian
 from symcavity.model.equations import Equation
@@ -250,6 +250,12 @@ def _stationarity(
             (forces if term.has(*multipliers) and multipliers else bare).append(term)
         lhs, rhs = Add(*bare), force - Add(*forces)
         equation = Equation(lhs, rhs)
+        if not site_quantities(equation.difference, Variable, Field) and not equation.difference.has(Global):
+            raise DeclarationError(
+                f"Nothing bounds {state}: the objective is linear in it, and no constraint holds it.",
+                "objectives with a minimum",
+                f"a penalty such as Sum({state}**2, ({state.site[side]}, 1, {side.size})), or a constraint on {state}",
+            )
         record.stationarity.append((state, equation))
         equations.append(equation)
 

@@ -11,6 +11,7 @@ from symcavity.algebra.indexed import fresh_index
 from symcavity.errors import DeclarationError
 from symcavity.model.attributes import kind_of
 from symcavity.model.exact import exact
+from symcavity.model.keywords import known_words
 from symcavity.model.kinds import Kind, N, i, in_units_of_n, mu
 from symcavity.model.names import component_range, family_name
 from symcavity.model.quantities import Family, Quenched, site_quantities
@@ -76,6 +77,7 @@ class Coupling(Family):
 
     _word = "coupling"
 
+    @known_words
     def __new__(
         cls,
         name: Any,

@@ -191,7 +191,7 @@ def Sites(index: str, size: str, name: str = "") -> tuple[SiteIndex, SiteCount]:
     Raises
     ------
     DeclarationError
-        If a name is no identifier, or belongs to the features or the data.
+        If a name is not an identifier, or belongs to the features or the data.
 
     Examples
     --------

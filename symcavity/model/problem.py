@@ -17,6 +17,7 @@ from symcavity.model.exact import exact
 from symcavity.model.families import families
 from symcavity.model.fields import FieldBook, extract_fields, free_kind
 from symcavity.model.joined import join_fields
+from symcavity.model.keywords import known_words
 from symcavity.model.kinds import DATUM, FEATURE, Kind, sorted_kinds
 from symcavity.model.names import read_text
 from symcavity.model.problem_checks import check_problem, is_proved_convex
@@ -52,6 +53,7 @@ class Problem(ByContent):
 
     asks_convexity: ClassVar[bool] = True
 
+    @known_words
     def __init__(
         self,
         minimize: Any,

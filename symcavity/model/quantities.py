@@ -14,6 +14,7 @@ from symcavity.model.attributes import discrete_values, kind_of, law_of, moving_
 from symcavity.model.dependent import read_joint
 from symcavity.model.exact import Count, drawn_law, exact, finite_law, sign_of_law
 from symcavity.model.families import Family, SharedSymbol, SiteQuantity, site_quantities
+from symcavity.model.keywords import known_words
 from symcavity.model.kinds import Kind, SiteIndex, i, mu
 from symcavity.model.names import component_range, family_name
 from symcavity.model.times import Time
@@ -45,6 +46,7 @@ class Variable(Family):
 
     __slots__ = ()
 
+    @known_words
     def __new__(
         cls, name: Any, index: Any, components: Any = None, *, values: Any = None, over: Time | None = None
     ) -> Variable:
@@ -65,6 +67,7 @@ class Variable(Family):
         return self._data[2]
 
 
+@known_words
 def Feature(name: Any, components: Any = None, *, values: Any = None) -> Variable:
     """Declare a state variable of every feature site ``i = 1..N``, for instance a weight.
 
@@ -86,6 +89,7 @@ def Feature(name: Any, components: Any = None, *, values: Any = None) -> Variabl
     return Variable(name, i, components, values=values)
 
 
+@known_words
 def Datum(name: Any, components: Any = None) -> Variable:
     """Declare a state variable of every datum site ``mu = 1..P``, for instance a multiplier or a slack.
 
@@ -169,7 +173,7 @@ class Quenched(Family):
     Raises
     ------
     DeclarationError
-        If the weights are negative or do not sum to one, or if a float stands in the law.
+        If the weights are negative or do not sum to one, or if the law contains a float.
 
     Examples
     --------
@@ -182,6 +186,7 @@ class Quenched(Family):
     _word = "quenched parameter"
     has_vectors = False
 
+    @known_words
     def __new__(
         cls,
         name: Any,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import Any, Self
 
 from symcavity.model.equations import Equation
@@ -168,7 +169,9 @@ class Derivation:
         for step in self.steps:
             if step.key == key:
                 return step
-        raise KeyError(f"No step {key!r}; the steps are {', '.join(s.key for s in self.steps)}.")
+        near = get_close_matches(str(key), [step.key for step in self.steps], n=3)
+        meant = f"did you mean {' or '.join(map(repr, near))}?" if near else "every step of list(...) has its key"
+        raise KeyError(f"No step {key!r}; {meant}")
 
     def assumptions(self) -> list[tuple[str, dict[str, Any], list[str]]]:
         """Every assumption, with what it needs to be said and the steps that use it."""

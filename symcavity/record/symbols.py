@@ -238,7 +238,8 @@ class CavitySymbol(Symbol):
         """The letter, the zeros of the inserted site, its kind where that does not show, and what tells it apart."""
         zeros = "00" if self.name.startswith("F") else "0"
         own = [] if self.kind in (FEATURE, DATUM) else [printer.doprint(self.kind.index)]
-        tag = [f"({part})" for part in (*own, self.tag) if part] if not below else [f"({k})" for k in own]
+        number = self.tag.rpartition("_")[0] if below else self.tag  # of several fields, beside the indices below
+        tag = [f"({part})" for part in (*own, number) if part]
         if self.kind.upper:
             lower = "".join(tag) + " ".join(below)
             if tag:
@@ -278,8 +279,8 @@ class ComponentSymbol(CavitySymbol):
         """TeX of the vector or matrix that this is a component of."""
         zeros, number = "00" if self.base == "F" else "0", self.tag.rpartition("_")[0]
         if self.kind.upper:
-            return f"\\bm{{{self.base}}}^{{{zeros}}}{f'_{{{number}}}' if number else ''}"
-        return f"\\bm{{{self.base}}}_{{{zeros}{f',{number}' if number else ''}}}"
+            return f"\\bm{{{self.base}}}^{{{zeros}}}{f'_{{({number})}}' if number else ''}"
+        return f"\\bm{{{self.base}}}_{{{zeros}{f',({number})' if number else ''}}}"
 
     def at(self, *indices: Any) -> ComponentSymbol:
         """The same quantity at other components."""

@@ -172,7 +172,7 @@ class CallableShape(SmoothShape):
         If it does not return finite vectors of that dimension, depends on the length of V, or the origin is
         in the hull.
     NotConvex
-        If another of its own points is nearer than the one that it returns, so that it is no anchor function.
+        If another of its own points is nearer than the one that it returns, so that it is not an anchor function.
 
     Examples
     --------

@@ -80,7 +80,7 @@ class StudiedTheory(WrittenTheory):
         Raises
         ------
         NotConverged
-            If the observable is best at the end of a range that nobody asked for.
+            If the optimum lies at the edge of the default range.
         """
         from symcavity.study.optimum import optimize
 

@@ -109,7 +109,7 @@ def signed(node: Any) -> Any:
 
     What does not depend on the index of a sum stands before it; nothing is divided by a sum with fractions in it.
     """
-    if not isinstance(node, Basic) or not node.has(Add, exp):
+    if not isinstance(node, Basic) or not node.has(Add, exp, GaussianAverage):
         return node
     args = [signed(arg) for arg in node.args]
     new = node.func(*args) if args != list(node.args) else node
@@ -119,7 +119,9 @@ def signed(node: Any) -> Any:
         bound = {limits[0] for limits in new.limits} if isinstance(new, Sum) else {*new.args[1:2]}
         outside = [f for f in factors if (type(f) is Symbol or not isinstance(new, Sum)) and not f.free_symbols & bound]
         inside = Mul(*(f for f in factors if f not in outside)) if factors else body
-        return Mul(number, *outside, new.func(inside, *new.args[1:]))
+        made = new.func(inside, *new.args[1:])
+        made = signed(made) if isinstance(made, Add) else made  # what does not vary stands outside of an average
+        return Mul(number, *outside, made)
     if isinstance(new, Add):
         every = Add(*(_turned(term, every=True) for term in new.args))
         return every if len(Add.make_args(every)) < len(new.args) else new

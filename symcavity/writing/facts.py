@@ -10,7 +10,7 @@ from sympy.core.relational import Relational
 
 from symcavity.model.equations import Equation
 from symcavity.model.families import SiteQuantity, site_quantities
-from symcavity.model.kinds import DATUM, FEATURE, Kind, N, one_of, one_site, sorted_kinds
+from symcavity.model.kinds import DATUM, FEATURE, Kind, N, is_index, one_of, one_site, sorted_kinds
 from symcavity.model.quantities import Complementary, Quenched, Variable
 from symcavity.model.support import bold
 from symcavity.record.derivation import Step
@@ -108,7 +108,8 @@ def _problem(step: Step) -> Facts:
         "drawn": [quantity(q) for q in quenched if getattr(q, "law", None) is not None],
         "anew_laws": Said(_laws(data.get("anew") or (), ())),
         "convex": minimize is not None and not (data.get("beta") or data.get("lowest")), "beta": data.get("beta"),
-        "who": who, "stated": stated, "rows": rows, "constraints": conditions, "declared": declared,
+        "who": who, "stated": stated, "rows": rows,
+        "constraints": [c for c in conditions if any(map(is_index, c.free_symbols))], "declared": declared,
         "laws": Said(_laws(quenched, data.get("heard") or ())), "choices": list(_choices(data.get("choices") or ())),
         "limit": limit(data.get("kinds") or (FEATURE, DATUM)),
     }  # fmt: skip

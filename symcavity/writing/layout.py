@@ -24,7 +24,7 @@ from symcavity.writing.lines import lines, width
 from symcavity.writing.nodes import Node, Row, to_tex
 from symcavity.writing.notation import meanings
 from symcavity.writing.prose import prose
-from symcavity.writing.rows import PAGE, chains_of, fits, in_lines, row_of
+from symcavity.writing.rows import PAGE, chains_of, fits, in_lines, row_of, solved
 from symcavity.writing.words import say
 from symcavity.writing.write_once import Alike
 
@@ -141,6 +141,8 @@ def _said(claim: Any) -> Any:
     difference = getattr(claim, "difference", None)
     if difference is None:
         return claim
+    if S.Zero in (claim.lhs, claim.rhs) and (form := solved(difference)):  # as it is displayed
+        difference = form.difference
     return frozenset((difference, -difference))
 
 
@@ -225,7 +227,8 @@ def _opening(derivation: Derivation, parameters: Sequence[tuple[Any, Any]], alik
         kinds=[kind.plural for kind in kinds],
         quantities=list(quantities.values()),
         naive=derivation.method == "naive",
-        warm=any(step.rule == "gibbs" for step in derivation.steps),
+        warm=any(step.rule in ("gibbs", "measure") for step in derivation.steps),
+        moving=any(step.rule == "moving_system" for step in derivation.steps),
         parameters=[symbol for symbol, _ in parameters],
         alike=alike,
         brief=derivation.brief,
@@ -306,7 +309,8 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
         words += [" given by ", *_cite(span), ", with all that stands on the right at step "] if span else []
         blocks.append(Paragraph((*words, formula("t + 1" if shift else "t"), ". "), goes_on=True))
     _stand_in(step, numbers)
-    here = meanings(step.claims, numbers.notation)
+    displayed = [row for part in said.before if isinstance(part, Show) for row in part.rows]
+    here = meanings([*displayed, *step.claims], numbers.notation)
     if defined := [*numbers.definitions([*old, *new]), *numbers.fields(step)]:
         here = ["Here ", *listed(defined), ". ", *here]
     if here:

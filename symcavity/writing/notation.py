@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sympy import Heaviside, Max, preorder_traversal
+from sympy import Basic, Heaviside, Max, preorder_traversal
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -30,8 +30,9 @@ def meanings(claims: Iterable[Any], said: set[str]) -> Fragments:
     """Return what the notation in some claims means, as far as nobody has said it; adds to what was said."""
     nodes: list[Any] = []
     for claim in claims:
-        for side in (claim.lhs, claim.rhs) if isinstance(claim, Equation) else ():
-            nodes += preorder_traversal(side)
+        for part in claim if isinstance(claim, tuple) else (claim,):
+            sides = (part.lhs, part.rhs) if isinstance(part, Equation) else (part,)
+            nodes += [node for side in sides if isinstance(side, Basic) for node in preorder_traversal(side)]
     out: Fragments = []
     for name, found in _NOTATION.items():
         first = next(filter(found, nodes), None) if name not in said else None

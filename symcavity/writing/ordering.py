@@ -141,6 +141,13 @@ def is_turned(base: Any) -> bool:
     return all(map(is_negative, light_terms(base) or numbers or base.args))
 
 
+def of_either_sign(base: Any) -> bool:
+    """Whether a polynomial of given parameters is a difference of which no sign is known."""
+    given = isinstance(base, Add) and not base.has(OrderParameter, CavitySymbol, SiteQuantity)
+    plain = given and base.is_polynomial(*base.free_symbols)
+    return bool(plain and base.is_positive is None and any(map(is_negative, base.args)))
+
+
 def term_key(term: Any) -> int:
     """Put the cavity field first; perturbations and sources last, whatever the rest of the sum is."""
     quantities = [term, *getattr(term, "args", ())]

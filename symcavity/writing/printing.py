@@ -43,6 +43,7 @@ from symcavity.writing.ordering import (
     is_negative,
     is_turned,
     light_terms,
+    of_either_sign,
     plain_sum,
     term_key,
 )
@@ -137,7 +138,10 @@ class CavityPrinter(ConditionPrinter):
             signs = set(map(is_negative, base.args)) if isinstance(base, Add) else {False}
             mixed = len(signs) > 1 and power == 1 and number.is_negative and not any(t.is_Rational for t in base.args)
             may = power.is_even or number < 0 or signs == {True} or power.is_negative
-            if power.is_Integer and ((mixed and divided) or (may and is_turned(base))):
+            turned = may and is_turned(base)
+            if power.is_negative and power.is_odd and of_either_sign(base):  # 1/(alpha - 1), not -1/(1 - alpha)
+                turned = number.is_negative
+            if power.is_Integer and ((mixed and divided) or turned):
                 number, factor = (-number if power.is_odd else number), Pow(-base, power)
             if factor.is_Rational:
                 number *= factor

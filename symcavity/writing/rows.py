@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from sympy import Add, Dummy, Expr, Mul, S, Sum, Symbol, count_ops
@@ -80,8 +81,8 @@ def row_of(obj: Any) -> Row:
         row = tree(obj)
         if not isinstance(obj, Equation) or S.Zero not in (obj.lhs, obj.rhs):
             return row
-        if solved := _solved(obj.difference):
-            return tree(solved)
+        if form := solved(obj.difference):
+            return tree(form)
         if obj.rhs == 0 and (isinstance(obj.lhs, Add | Sum) or width(row) > PAGE / 3):
             return tree(Equation(obj.rhs, obj.lhs))  # what is long, or adds up, stands on the side where lines end
         return row
@@ -94,7 +95,8 @@ def row_of(obj: Any) -> Row:
     return Row(tuple(items), (True,) * len(items))
 
 
-def _solved(total: Expr) -> Equation | None:
+@cache
+def solved(total: Expr) -> Equation | None:
     """What says that a sum vanishes, by what is known of it: one name, what is given, or two terms; a law stays."""
     sums = total.atoms(Sum)
     total = total.xreplace({part: -part.func(-part.function, *part.limits) for part in sums if is_negative(part)})

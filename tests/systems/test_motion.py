@@ -218,7 +218,7 @@ def test_what_is_not_supported_says_so():
         theory.evolve({g: 1, r: 0, h: 1, a: 1}, until=3, method="exact")
     still = Variable("q", i)
     rest = System([Eq(still[i], Sum(J[i, j] * still[j], (j, 1, N)) / 3 + a[i])])
-    with pytest.raises(UnsupportedLaw, match="keep still"):
+    with pytest.raises(UnsupportedLaw, match="do not move"):
         rest.cavity().evolve({g: 1, r: 0, a: 1}, until=3)
 
 

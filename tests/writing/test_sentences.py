@@ -98,3 +98,69 @@ def strings(data):
 def test_steps_hold_data_and_no_sentence(name):
     steps = importlib.import_module(f"symcavity.derivations.{name}").problem.cavity().derivation.steps
     assert not [text for step in steps for text in strings(dict(step.data)) if len(text.split()) > 3]
+
+
+def opening(name):
+    problem = importlib.import_module(f"symcavity.derivations.{name}").problem
+    return problem.cavity().derivation.to_latex(detail="paper").split("\\end{abstract}")[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [
+        ("gardner", "at zero temperature"),
+        ("spin_glass", "at finite temperature"),
+        ("chaotic_network", "dynamical cavity"),
+    ],
+)
+def test_the_abstract_names_the_temperature_that_the_theory_has(name, there):
+    words = ("at zero temperature", "at finite temperature", "dynamical cavity")
+    assert [word for word in words if word in " ".join(opening(name).split())] == [there]
+
+
+def test_one_order_parameter_is_one():
+    assert "Its order parameter, defined where it is first used, is $" in opening("chaotic_network")
+    assert "Its order parameters, each defined where it is first used, are $" in opening("gardner")
+
+
+def paper(name):
+    problem = importlib.import_module(f"symcavity.derivations.{name}").problem
+    return problem.cavity().derivation.to_latex(detail="paper")
+
+
+def test_constraints_hold_at_every_site_only_where_they_carry_an_index():
+    said = "A constraint that carries a site index holds at every site."
+    assert said in paper("gardner")
+    assert said not in paper("least_variance_portfolio")  # its one constraint is on the sum over all sites
+
+
+def test_a_result_that_was_said_is_not_said_again_and_needs_no_minus():
+    text = paper("least_variance_portfolio")
+    assert text.count(r"= - \frac{\alpha S^{\lambda}}{") == 1  # the condition on the sum is not eliminated once more
+    assert r"\frac{\alpha}{\alpha - 1}" in text  # the cost of estimation, positive where there is a solution
+    assert r"}{1 - \alpha}" not in text
+
+
+def test_notation_is_explained_where_it_is_first_displayed():
+    text = paper("binary_perceptron")
+    assert text.count(r"\Theta(x)") + text.count(r"\Theta\left(x\right)") == 1
+    assert text.index(" is one for positive ") < text.index(r"\section{Thermal means}")
+
+
+def test_components_of_several_fields_of_a_site_have_names_of_their_own():
+    from sympy import latex
+
+    from symcavity.model.kinds import DATUM
+    from symcavity.record.symbols import ComponentSymbol
+
+    first, second = (ComponentSymbol("T", DATUM, (a,), tag) for tag in "12")
+    assert (latex(first), latex(second)) == ("T_{(1)a}^{0}", "T_{(2)a}^{0}")
+    assert first.whole() == r"\bm{T}^{0}_{(1)}"
+    assert latex(ComponentSymbol("T", DATUM, (a,))) == "T^{0}_{a}"
+
+
+def test_a_sign_stands_before_an_average():
+    text = paper("binary_perceptron")
+    assert r"1 - \left\langle \tanh^{2}" in text
+    assert "+ -" not in text
+    assert r"\left\langle -" not in text

@@ -127,4 +127,7 @@ def complete(
             "{P: 100, N: 200}; terms of one order, if the limit of many sites is meant: sums over all sites, or means, "
             "and couplings of variance 1/N, or sums over them divided by sqrt(N)",
         )
+    if not needed and not plain.keys() & {N, *(kind.size for kind in others)}:
+        # the load is given: arrays are samples of laws, and their lengths are no sizes of the limit
+        return {s: v for s, v in sizes.items() if not isinstance(s, SiteCount)}
     return sizes

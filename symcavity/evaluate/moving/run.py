@@ -185,7 +185,7 @@ class MovingRun:
         return found.reshape((len(found), *(len(self.times) if t in own else 1 for t in times)))
 
     def compare(self, sim: Any, observables: Any) -> Any:
-        """Hold this run against instances of the same declaration, run over the same steps.
+        """Compare this run with instances of the same declaration, run over the same steps.
 
         Parameters
         ----------

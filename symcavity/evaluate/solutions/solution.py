@@ -233,7 +233,7 @@ class Solution(Scattering):
         )
 
     def sharpen(self, guard: int) -> int:
-        """Know the unknowns to at least so many digits beyond those asked for; return to how many."""
+        """Refine the unknowns by at least so many digits beyond ``dps``; return the number of digits."""
         if self._refine is not None and guard > self._guard:
             self._own, self._guard = self._refine(guard), guard
             self.values = self._given.outward(self._own)
@@ -337,7 +337,7 @@ class Solution(Scattering):
 
     @property
     def digits(self) -> int:
-        """How many digits are known, at most those asked for: as many as the equations are met to."""
+        """The number of known digits, at most ``dps``: the equations are met to so many."""
         known = -float(mp.log10(self.residual)) if self.residual > 0 else self.dps
         return min(max(int(known), 0), self.dps)
 
