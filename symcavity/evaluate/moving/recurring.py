@@ -280,6 +280,7 @@ class SampledStationary:
         self.step, self._half, self._sampled = step, half, sampled
         self._finest = list(self.settled.values())[-1]
         self._dimensions: dict[Any, tuple[float, float]] = {}
+        self._known: dict[Any, None] = {}  # what was asked for
 
     @property
     def moves(self) -> bool:
@@ -327,6 +328,7 @@ class SampledStationary:
         return self._both(key)[0]
 
     def _both(self, key: Any) -> tuple[Any, Any]:
+        self._known[key] = None
         words = {d: key if d is None else Words(self.theory.system, d)(key) for d in self.settled}
         read = {d: s.read(words[d]) for d, s in self.settled.items()}
         expr, _, times = next(iter(read.values()))
