@@ -1,8 +1,8 @@
 """A system in steps beside a second one that differs from it by little: what becomes of a small change of all states.
 
-The change of a state is a state of its own. It moves by the slopes of the laws, and is heard through the same couplings:
-``x[i, t + 1] = Sum(J[i, j]*phi(x[j, t]), (j, 1, N))`` has ``d[i, t + 1] = Sum(J[i, j]*phi'(x[j, t])*d[j, t], (j, 1, N))``
-beside it. Both together are a system as any other.
+The change of a state is a state of its own. It moves by the slopes of the laws, and is heard through the same
+couplings: ``x[i, t + 1] = Sum(J[i, j]*phi(x[j, t]), (j, 1, N))`` has beside it
+``d[i, t + 1] = Sum(J[i, j]*phi'(x[j, t])*d[j, t], (j, 1, N))``. Both together are a system as any other.
 """
 
 from __future__ import annotations

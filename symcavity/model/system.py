@@ -189,7 +189,8 @@ class System(ByContent):
                 f"A system whose states move in time has the condition {[*self.fixed, *self.conditions][0]}.",
                 "equations of motion, and initial values",
             )
-        return read_motion(self.laws, self.initial, self.time, self.shared)
+        brought = {**self.rewritten["clock"].meanings, **self.rewritten["emissions"].meanings}
+        return read_motion(self.laws, self.initial, self.time, self.shared, brought)
 
     # -- structure -------------------------------------------------------------------------------
 

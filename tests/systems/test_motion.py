@@ -1,5 +1,6 @@
 """States that move: declared, derived, run forward exactly or over paths, and held against spectra and instances."""
 
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -210,6 +211,23 @@ def test_a_system_that_cannot_move_is_refused_as_it_is_declared(equations, initi
         System(equations, initial=initial)
 
 
+@pytest.mark.parametrize(
+    ("equations", "initial", "said"),
+    [
+        ([Eq(x[i, t + 1], heard.xreplace({t: t + 1}))], [Eq(x[i, 0], 0)], r"causal: x\[i, t\] needs itself at"),
+        ([Eq(x[i, t], heard.xreplace({t: t + 1}))], [], r"equation x\[i, t\] = Sum\(tanh\(x\[j, t \+ 1\]\)"),
+        ([Eq(2 * x[i, t + 1], heard)], [Eq(x[i, 0], 0)], r"equation 2\*x\[i, t \+ 1\] = Sum\(tanh\(x\[j, t\]\)"),
+        ([Eq(x[i, t + 1], heard)], [], r"term tanh\(x\[i, t\]\) of a sum needs it"),
+        ([Eq(x[i, t + 1], heard.xreplace({t: t - 2}))], [Eq(x[i, 0], 0)], r"Sum\(tanh\(x\[j, -2\]\).* is missing"),
+    ],
+)
+def test_messages_name_nothing_that_was_not_declared(equations, initial, said):
+    with pytest.raises(DeclarationError, match=said) as problem:
+        System(equations, initial=initial)
+    first = str(problem.value).partition("\n")[0]
+    assert not {"v", "v_2", "u_x", "m"} & set(re.findall(r"\w+", first)), first
+
+
 def test_what_is_not_supported_says_so():
     theory = NETWORK.cavity()
     with pytest.raises(UnsupportedLaw, match="move"):
@@ -247,7 +265,8 @@ def test_a_sum_before_the_beginning_is_heard_where_its_states_are_given():
     theory = System(late, initial=[Eq(x[i, 0], a[i]), Eq(x[i, -1], 2 * a[i])]).cavity()
     run = theory.evolve({g: 1, r: "1/2", a: HALF}, until=3)
     # x_1 = a + eta_0, and <eta_0^2> = <x_{-1}^2> = 4; x_2 = a/2 + eta_1, and <eta_1^2> = <x_0^2> = 1;
-    # x_3 = x_1/2 + eta_2 + x_{-1}/2, of which the last comes back; <eta_2^2> = <x_1^2> = 5, <eta_0 eta_2> = <x_{-1} x_1> = 2
+    # x_3 = x_1/2 + eta_2 + x_{-1}/2, of which the last comes back; <eta_2^2> = <x_1^2> = 5, and <eta_0 eta_2> is
+    # <x_{-1} x_1> = 2
     assert list(run[average(x[i, t] ** 2)]) == [1, 5, Fraction(5, 4), Fraction(9, 4) + 1 + 5 + 2]
     found = theory.derivation.verify(15)
     assert not found.failed

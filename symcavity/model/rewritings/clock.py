@@ -1,8 +1,8 @@
 """Reading equations of motion: every sum over sites is taken at one time, the time of the equation.
 
 A sum at another time, ``Sum(J[i, j]*x[j, t - 1], (j, 1, N))``, gets a name, ``v[i, t - 1]``, with ``v[i, t]`` for the
-sum at t. It is known from t = 0 on. Where ``x[i, -1]`` is given, too, its senders remember instead: ``m[j, t]`` stands for
-``x[j, t - 1]``, and the sum over it is known at t = 0.
+sum at t. It is known from t = 0 on. Where ``x[i, -1]`` is given, too, its senders remember instead: ``m[j, t]`` stands
+for ``x[j, t - 1]``, and the sum over it is known at t = 0.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class Clock(Rewriting):
         self._named: dict[tuple[Any, Expr], SiteQuantity] = {}
         self._names = declaration.names
         self.flowing = any(e.has(Derivative) for e in declaration.expressions)
-        given = [e.lhs for e in declaration.initial if isinstance(e.lhs, SiteQuantity) and e.lhs.time is not None]
-        self._given = {(q.family, int(q.time)) for q in given if q.time.is_Integer}
+        given = [(e.lhs, e.lhs.time) for e in declaration.initial if isinstance(e.lhs, SiteQuantity)]
+        self._given = {(q.family, int(when)) for q, when in given if when is not None and when.is_Integer}
 
     def apply(self, declaration: Declaration) -> Declaration:
         """Return the declaration with all sums at the time of their equation, and an equation for each variable."""
