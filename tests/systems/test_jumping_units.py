@@ -54,7 +54,7 @@ def test_the_first_steps_of_spins_with_symmetric_couplings_are_known():
 
 
 def test_the_first_two_steps_of_hopfields_memory_are_known():
-    """Gardner, Derrida and Mottishaw (1987), by hand: what other patterns send comes back, by the density at the jump."""
+    """Gardner, Derrida and Mottishaw (1987), by hand: other patterns send back by the density at zero."""
     xi_, X, o = Quenched("xi", i), Coupling("X"), Variable("o", mu, over=t)
     overlap = Sum(xi_[i] * x[i, t], (i, 1, SIZE)) / SIZE
     others = Sum(X[mu, i] * o[mu, t], (mu, 1, P)) - alpha * x[i, t]
