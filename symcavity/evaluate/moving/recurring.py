@@ -297,7 +297,7 @@ class SampledStationary:
         Raises
         ------
         UnsupportedLaw
-            If a law jumps, so that changes do not stay small.
+            If a law jumps, so that changes do not stay small; or if functions that are not linear come back to sites.
         """
         return self._growth[0]
 
