@@ -39,6 +39,13 @@ def seconds(call: Callable[[], object], count: int = 1) -> float:
     return (time.perf_counter() - start) / count
 
 
+def work(call: Callable[[], object]) -> float:
+    """Return the processor time of one call, in seconds: for a row whose neighbour is a number, on a busy machine."""
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
 class Bench:
     """A table of races, and what was missed.
 

@@ -89,9 +89,13 @@ def is_shared(node: Any) -> bool:
 
 
 def read_motion(
-    laws: Mapping[Kind, Law], initial: Sequence[Any], time: Time, shared: Sequence[Equation] = ()
+    laws: Mapping[Kind, Law],
+    initial: Sequence[Any],
+    time: Time,
+    shared: Sequence[Equation] = (),
+    meanings: Mapping[SiteQuantity, Expr] | None = None,
 ) -> Motion:
-    """Read how a system moves, and check that it can.
+    """Read how a system moves, and check that it can; messages say what variables that nobody declared stand for.
 
     Raises
     ------
@@ -100,6 +104,7 @@ def read_motion(
         at the beginning is missing or of no use.
     """
     updates: dict[SiteQuantity, Update] = {}
+    written = _Written(laws, meanings or {})
     for law in laws.values():
         if law.pairs:
             raise DeclarationError(
@@ -107,7 +112,7 @@ def read_motion(
                 "equations that give each state by earlier ones; a projection is written out, Max(0, ...)",
             )
     for equation in [*(e for law in laws.values() for e in law.equations), *shared]:
-        update = _update(equation)
+        update = _update(equation, written)
         if update.state in updates:
             raise DeclarationError(
                 f"Two equations give {update.state}: {updates[update.state].equation} and {equation}.",
@@ -121,12 +126,12 @@ def read_motion(
             f'Variable("x", i, over={time})',
         )
     begin = _initial(initial, updates)
-    _check_beginning(laws, updates, begin)
+    _check_beginning(laws, updates, begin, written)
     needs = _needs(laws, updates)
-    return Motion(time, updates, begin, tuple(_order(needs)), needs)
+    return Motion(time, updates, begin, tuple(_order(needs, written)), needs)
 
 
-def _update(equation: Equation) -> Update:
+def _update(equation: Equation, written: _Written) -> Update:
     """An equation as what gives the state on its left."""
     is_rate = isinstance(equation.lhs, Rate)
     state = equation.lhs.body if is_rate else equation.lhs
@@ -144,7 +149,7 @@ def _update(equation: Equation) -> Update:
         if lead >= 0 and not still and all(lag > 0 or (lag == 0 and q != update.state) for q, lag in update.needs):
             return update
     raise DeclarationError(
-        f"The equation {equation} does not give the newest value of a state by what came before.",
+        f"The {written(equation)} does not give the newest value of a state by what came before.",
         "equations that are solved for it, with that state alone on the left",
         "Eq(x[i, t + 1], ...), in x[i, t] and sums at the time t; Eq(u[mu, t], Sum(x[mu, i]*w[i, t], (i, 1, N)))",
     )
@@ -190,6 +195,7 @@ def _check_beginning(
     laws: Mapping[Kind, Law],
     updates: Mapping[SiteQuantity, Update],
     initial: Mapping[SiteQuantity, Mapping[int, Expr]],
+    written: _Written,
 ) -> None:
     """Refuse states whose first values nobody gives."""
     needed: list[tuple[SiteQuantity, int, Any, SiteQuantity | None]] = [
@@ -199,7 +205,6 @@ def _check_beginning(
         starts = max([*(initial.get(update.state, {})), update.lead - 1]) + 1
         later = None if update.state.time is None else update.state.func(*update.state.args[:-1], starts)
         needed += [(q, starts - lag, update.equation, later) for q, lag in update.needs]
-    written = _Written(laws, updates)
     for state, step, where, later in needed:
         if state.time is None:
             continue
@@ -214,26 +219,30 @@ def _check_beginning(
 
 
 class _Written:
-    """Sums over other sites at earlier times as they were declared, and not by the states that remember them."""
+    """Equations and quantities as they were declared, without the variables and fields that stand for parts of them."""
 
-    def __init__(self, laws: Mapping[Kind, Law], updates: Mapping[SiteQuantity, Update]) -> None:
+    def __init__(self, laws: Mapping[Kind, Law], meanings: Mapping[SiteQuantity, Expr]) -> None:
         self._sums = {f.symbol: f.as_sum for law in laws.values() for f in law.fields}
-        self._updates = updates
+        self.meanings = {q.family: (q, meaning) for q, meaning in meanings.items()}
 
     def __call__(self, found: Any) -> str:
         """An expression or an equation, in words."""
         if isinstance(found, Equation):
-            return f"equation {Equation(found.lhs, self._told(found.rhs))}"
+            if getattr(found.lhs, "family", None) in self.meanings:
+                return f"term {self._told(found.lhs)} of a sum"
+            return f"equation {Equation(self._told(found.lhs), self._told(found.rhs))}"
         told = self._told(found)
         return f"initial value {told}" if isinstance(told, SiteQuantity) else f"sum {told}"
 
     def _told(self, expr: Any) -> Any:
-        rule = dict(self._sums)
-        for q in expr.atoms(SiteQuantity):
-            update = self._updates.get(q.now) if q.time is not None else None
-            if update is not None and not update.lead and update.equation.rhs in self._sums:
-                rule[q] = self._sums[update.equation.rhs].xreplace({q.now.time: q.time})
-        return expr.xreplace(rule)
+        for _ in range(len(self.meanings) + 1):
+            rule = dict(self._sums)
+            for q in expr.atoms(SiteQuantity):
+                if q.family in self.meanings:
+                    own, meaning = self.meanings[q.family]
+                    rule[q] = meaning.xreplace(dict(zip(own.args[1:], q.args[1:], strict=True)))
+            expr = expr.xreplace(rule)
+        return expr
 
 
 def _needs(laws: Mapping[Kind, Law], updates: Mapping[SiteQuantity, Update]) -> dict[Any, list[Any]]:
@@ -249,7 +258,7 @@ def _needs(laws: Mapping[Kind, Law], updates: Mapping[SiteQuantity, Update]) -> 
     return needs
 
 
-def _order(needs: Mapping[Any, Sequence[Any]]) -> list[Any]:
+def _order(needs: Mapping[Any, Sequence[Any]], written: _Written) -> list[Any]:
     """The states and fields of one time, each after what it needs at the same time."""
     done: list[Any] = []
     path: list[Any] = []
@@ -258,9 +267,11 @@ def _order(needs: Mapping[Any, Sequence[Any]]) -> list[Any]:
         if node in done:
             return
         if node in path:
-            around = [n for n in path[path.index(node) :] if not isinstance(n, RandomField)]
+            states = [n for n in path[path.index(node) :] if not isinstance(n, RandomField)]
+            around = [n for n in states if n.family not in written.meanings] or states
+            verb = "need each other" if len(around) > 1 else "needs itself"
             raise DeclarationError(
-                f"The system is not causal: {', '.join(map(str, around))} need each other at the same time.",
+                f"The system is not causal: {' and '.join(map(str, around))} {verb} at the same time.",
                 "states that follow from earlier ones, and from others of the same time in some order",
                 "a step between them, as in Eq(x[i, t + 1], ...)",
             )

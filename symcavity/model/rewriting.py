@@ -52,11 +52,14 @@ class Declaration:
         The constraints of a problem; the equations of a system, and its complementary pairs.
     brought : tuple
         Each global variable that a rewriting has brought in, with the relation that says what it is.
+    initial : tuple of Equation
+        Values of states at the beginning, of a system that moves; nothing rewrites them.
     """
 
     objective: Expr | None
     entries: tuple[Any, ...]
     brought: tuple[tuple[Global, Any], ...] = ()
+    initial: tuple[Equation, ...] = ()
 
     @property
     def parts(self) -> list[Any]:
@@ -87,7 +90,7 @@ class Declaration:
         """The same declaration with each of its parts read anew."""
         objective = None if self.objective is None else read(self.objective)
         brought = tuple((g, read(entry)) for g, entry in self.brought)
-        return Declaration(objective, tuple(map(read, self.entries)), brought)
+        return Declaration(objective, tuple(map(read, self.entries)), brought, self.initial)
 
     def equation(self, lhs: Expr, rhs: Expr) -> Any:
         """An entry that says that two expressions are equal, in the form that this declaration has its entries in."""

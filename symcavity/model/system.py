@@ -88,12 +88,12 @@ class System(ByContent):
         conditions = as_list(conditions, "conditions")
         self.stated = declared_ranges(conditions) if record is None else record.problem.ranges
         entries += [_condition(c) for c in conditions if c not in self.stated]
-        self.rewritten = rewritten or Rewritten(Declaration(None, tuple(entries)), REWRITINGS)
+        self.initial = tuple(as_equation(e, "an entry of initial") for e in as_list(initial, "initial"))
+        self.rewritten = rewritten or Rewritten(Declaration(None, tuple(entries), (), self.initial), REWRITINGS)
         if rewritten is None:
             entries = self.rewritten.declaration.parts
         self.declared = tuple(e for e in entries if isinstance(e, Equation))
         self.conditions = conditions = tuple(e for e in entries if not isinstance(e, Equation))
-        self.initial = tuple(as_equation(e, "an entry of initial") for e in as_list(initial, "initial"))
         self.time = self.rewritten["clock"].time
         self.flowing: bool = self.rewritten["clock"].flowing  # in continuous time
         book = FieldBook()
@@ -189,7 +189,8 @@ class System(ByContent):
                 f"A system whose states move in time has the condition {[*self.fixed, *self.conditions][0]}.",
                 "equations of motion, and initial values",
             )
-        return read_motion(self.laws, self.initial, self.time, self.shared)
+        brought = {**self.rewritten["clock"].meanings, **self.rewritten["emissions"].meanings}
+        return read_motion(self.laws, self.initial, self.time, self.shared, brought)
 
     # -- structure -------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """Units that jump with what moves, and hear themselves again: responses by integration by parts along sampled paths."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -50,6 +51,28 @@ def test_the_first_steps_of_spins_with_symmetric_couplings_are_known():
     answers = response(x[i, t], s)
     assert abs(run[answers][1, 0] - float(sqrt(2 / pi))) < 4.5 * run.errors[answers][1, 0] < 0.02
     assert np.all(np.triu(run[answers]) == 0)
+
+
+def test_the_first_two_steps_of_hopfields_memory_are_known():
+    """Gardner, Derrida and Mottishaw (1987), by hand: other patterns send back by the density at zero."""
+    xi_, X, o = Quenched("xi", i), Coupling("X"), Variable("o", mu, over=t)
+    overlap = Sum(xi_[i] * x[i, t], (i, 1, SIZE)) / SIZE
+    others = Sum(X[mu, i] * o[mu, t], (mu, 1, P)) - alpha * x[i, t]
+    told = Eq(o[mu, t], Sum(X[mu, i] * x[i, t], (i, 1, SIZE)))
+    memory = System([Eq(x[i, t + 1], sign(xi_[i] * overlap + others)), told], initial=[Eq(x[i, 0], xi_[i] * a[i])])
+    load, first, erf_ = 0.1, 0.4, np.vectorize(math.erf)
+    values = {alpha: "1/10", xi_: HALF, a: {1: Rational(7, 10), -1: Rational(3, 10)}}
+    run = memory.cavity().evolve(values, until=2, paths=40000, seed=1)
+    m1 = math.erf(first / np.sqrt(2 * load))
+    G = np.sqrt(2 / np.pi / load) * np.exp(-(first**2) / 2 / load)
+    spread = np.sqrt(2 * load * (1 + G**2 + 2 * G * first * m1))
+    side = np.array([1, -1])
+    m2 = float((1 + first * side) / 2 @ erf_((m1 + G * load * side) / spread))
+    seen = average(xi_[i] * x[i, t])
+    for step, want in ((1, m1), (2, m2)):
+        assert abs(run[seen][step] - want) < 4.5 * run.errors[seen][step] < 0.05
+    without = math.erf(m1 / np.sqrt(2 * load))  # Amari's and Maginu's first guess, without what comes back
+    assert abs(without - m2) > 0.1
 
 
 @pytest.mark.parametrize("value", [1, Rational(-1, 2)])

@@ -1,5 +1,6 @@
 """States that move: declared, derived, run forward exactly or over paths, and held against spectra and instances."""
 
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -210,6 +211,23 @@ def test_a_system_that_cannot_move_is_refused_as_it_is_declared(equations, initi
         System(equations, initial=initial)
 
 
+@pytest.mark.parametrize(
+    ("equations", "initial", "said"),
+    [
+        ([Eq(x[i, t + 1], heard.xreplace({t: t + 1}))], [Eq(x[i, 0], 0)], r"causal: x\[i, t\] needs itself at"),
+        ([Eq(x[i, t], heard.xreplace({t: t + 1}))], [], r"equation x\[i, t\] = Sum\(tanh\(x\[j, t \+ 1\]\)"),
+        ([Eq(2 * x[i, t + 1], heard)], [Eq(x[i, 0], 0)], r"equation 2\*x\[i, t \+ 1\] = Sum\(tanh\(x\[j, t\]\)"),
+        ([Eq(x[i, t + 1], heard)], [], r"term tanh\(x\[i, t\]\) of a sum needs it"),
+        ([Eq(x[i, t + 1], heard.xreplace({t: t - 2}))], [Eq(x[i, 0], 0)], r"Sum\(tanh\(x\[j, -2\]\).* is missing"),
+    ],
+)
+def test_messages_name_nothing_that_was_not_declared(equations, initial, said):
+    with pytest.raises(DeclarationError, match=said) as problem:
+        System(equations, initial=initial)
+    first = str(problem.value).partition("\n")[0]
+    assert not {"v", "v_2", "u_x", "m"} & set(re.findall(r"\w+", first)), first
+
+
 def test_what_is_not_supported_says_so():
     theory = NETWORK.cavity()
     with pytest.raises(UnsupportedLaw, match="move"):
@@ -232,12 +250,34 @@ def test_a_law_that_jumps_needs_no_response_where_its_couplings_are_independent_
 
 
 def test_a_sum_at_an_earlier_time_begins_with_the_state_that_it_drives():
-    late = [Eq(x[i, t + 1], x[i, t - 1] / 2 + Sum(J[i, j] * x[j, t - 1], (j, 1, N)))]
+    late = [Eq(x[i, t + 1], x[i, t] / 2 + Sum(J[i, j] * x[j, t - 1], (j, 1, N)))]
     with pytest.raises(DeclarationError, match=r"Try: initial=\[Eq\(x\[i, 1\], 0\)\]"):
-        System(late, initial=[Eq(x[i, 0], a[i]), Eq(x[i, -1], a[i])])
+        System(late, initial=[Eq(x[i, 0], a[i])])
+    late = [Eq(x[i, t + 1], x[i, t - 1] / 2 + Sum(J[i, j] * x[j, t - 1], (j, 1, N)))]
     run = System(late, initial=[Eq(x[i, 0], a[i]), Eq(x[i, 1], 0)]).cavity().evolve({g: 1, r: 0, a: HALF}, until=4)
     # x_2 = x_0/2 + eta_0 and x_4 = x_2/2 + eta_2: 5/4; then 5/16 + 5/4 + <eta_0 eta_2>, which is <x_0 x_2> = 1/2
     assert list(run[average(x[i, t] ** 2)]) == [1, 0, Fraction(5, 4), 0, Fraction(33, 16)]
+
+
+def test_a_sum_before_the_beginning_is_heard_where_its_states_are_given():
+    """Senders remember what they were: by hand, with an echo, and step by step in the record."""
+    late = [Eq(x[i, t + 1], x[i, t - 1] / 2 + Sum(J[i, j] * x[j, t - 1], (j, 1, N)))]
+    theory = System(late, initial=[Eq(x[i, 0], a[i]), Eq(x[i, -1], 2 * a[i])]).cavity()
+    run = theory.evolve({g: 1, r: "1/2", a: HALF}, until=3)
+    # x_1 = a + eta_0, and <eta_0^2> = <x_{-1}^2> = 4; x_2 = a/2 + eta_1, and <eta_1^2> = <x_0^2> = 1;
+    # x_3 = x_1/2 + eta_2 + x_{-1}/2, of which the last comes back; <eta_2^2> = <x_1^2> = 5, and <eta_0 eta_2> is
+    # <x_{-1} x_1> = 2
+    assert list(run[average(x[i, t] ** 2)]) == [1, 5, Fraction(5, 4), Fraction(9, 4) + 1 + 5 + 2]
+    found = theory.derivation.verify(15)
+    assert not found.failed
+    assert not found.unchecked
+    assert "or what it sums there" in " ".join(theory.derivation.to_text().split())
+
+
+def test_a_saturating_sum_before_the_beginning_against_instances():
+    both = Sum(J[i, j] * tanh(x[j, t - 2]), (j, 1, N)) + Sum(J[i, j] * tanh(x[j, t]), (j, 1, N))
+    system = System([Eq(x[i, t + 1], x[i, t] / 2 + both)], initial=[Eq(x[i, k], (k + 3) * a[i]) for k in (-2, -1, 0)])
+    agrees(system, {g: 1, r: "1/2", a: HALF}, [average(x[i, t] ** 2), average(x[i, t] * x[i, s])], until=5)
 
 
 def test_values_and_observables_are_checked_before_any_work():

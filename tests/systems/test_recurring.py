@@ -168,7 +168,7 @@ def test_what_is_asked_for_wrongly_says_so(in_steps):
         STEPS.cavity().stationary(IN_STEPS, until=20, step=1)
     with pytest.raises(ValuesError, match="longest lag"):
         STEPS.cavity().stationary(IN_STEPS, until=3)
-    with pytest.raises(UnsupportedLaw, match="Lyapunov"):
+    with pytest.raises(UnsupportedLaw, match="no response of one state"):
         assert in_steps.lyapunov
     with pytest.raises(DeclarationError, match="lag 50 is not sampled"):
         in_steps[LAG](50)

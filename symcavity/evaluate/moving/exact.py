@@ -6,6 +6,7 @@ covariances of the cavity fields and the kernels follow row by row. Numbers are 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -53,6 +54,7 @@ class ExactRun:
         self.zero, self.one = self.number(Integer(0)), self.number(Integer(1))
         self._check()
         self.columns: dict[Kind, dict[tuple[RandomField, int], int]] = {kind: {} for kind in plan.sites}
+        self._drawn: dict[RandomField, tuple[list[int], list[int]]] = {}  # steps and columns of each cavity field
         self.offset = {kind: sum(count for _, count in self.sources(kind)) for kind in plan.sites}
         self.size = {kind: self._most(kind) for kind in plan.sites}
         self.shares = {kind: self._shares(kind) for kind in plan.sites}
@@ -295,14 +297,15 @@ class ExactRun:
         kind = f.hearer
         known = self.columns[kind]
         column = known[f, t] = self.offset[kind] + len(known)
+        for numbers, number in zip(self._drawn.setdefault(f, ([], [])), (t, column), strict=True):
+            numbers.append(number)
+        before = {g: self._drawn[g] for g in (h.declared for h in self.plan.sites[kind].heard) if g in self._drawn}
         for share in self.shares[kind]:
             factor = self._value(self.plan.factors[f], share, t)
             share.factors.append(factor)
             cov = share.scaled
             assert cov is not None  # noqa: S101 - made before the first step
-            for g in dict.fromkeys(h for h, _ in known):
-                others = [other for (h, _), other in known.items() if h == g]
-                steps = [s for h, s in known if h == g]
+            for g, (steps, others) in before.items():
                 scale = self._numbers([share.factors[k] for k in others])
                 cov[column, others] = cov[others, column] = factor * scale * self._covariances(f, t, g, steps, share)
 
@@ -353,11 +356,11 @@ class ExactRun:
         for share in self.shares[kind]:
             row = share.slopes[state.now][self.place(state, t)]
             weight = share.weight * self._value(found.weight, share, t)
-            for s in range(t + 1) if f.time is not None else [0]:
-                column = self.columns[kind].get((f, s))
-                if column is not None:
-                    where = (t, s) if values.ndim > 1 else (t,)
-                    values[where] += weight * row[column]
+            steps, columns = self._drawn.get(f, ([], []))
+            count = bisect_right(steps, t) if f.time is not None else len(steps)
+            if count:
+                where = (t, steps[:count]) if values.ndim > 1 else (t,)
+                values[where] += weight * row[columns[:count] if values.ndim > 1 else columns[0]]
 
     def _correlation_row(self, name: str, t: int) -> None:
         kind, body = self.plan.kernels[name]

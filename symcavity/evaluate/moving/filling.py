@@ -37,6 +37,7 @@ class Filling:
     """
 
     dtype = float
+    follows = True  # whether the responses of paths are followed where nothing that comes back needs them
     tangents: Any
 
     def __init__(self, plan: Plan, steps: int, paths: int, seed: int) -> None:

@@ -34,7 +34,7 @@ class PathRun(Filling):
 
     def __init__(self, plan: Plan, steps: int, paths: int, seed: int) -> None:
         super().__init__(plan, steps, paths, seed)
-        self._emitted: dict[Expr, list[np.ndarray]] = {}
+        self._emitted: dict[Expr, tuple[np.ndarray, int]] = {}
         self._back: dict[tuple[Echo, int], list[np.ndarray]] = {}
         self.drawn: dict[Kind, list[tuple[RandomField, int]]] = {kind: [] for kind in plan.sites}
         most = {kind: len(s.heard) * (steps + 1) for kind, s in plan.sites.items()}
@@ -43,12 +43,15 @@ class PathRun(Filling):
         self.kernels: dict[str, dict[tuple[int, ...], np.ndarray]] = {}
         self._run()
 
-    def emitted(self, expr: Expr, last: int) -> list[np.ndarray]:
-        """An expression at all steps up to one."""
-        found = self._emitted.setdefault(expr, [])
-        while len(found) <= last:
-            found.append(np.broadcast_to(self.value(expr, len(found)), self.shape))
-        return found
+    def emitted(self, expr: Expr, last: int) -> np.ndarray:
+        """An expression at all steps up to one, shape (steps, batches, paths)."""
+        buffer, known = self._emitted.get(expr, (None, 0))
+        if buffer is None:
+            buffer = np.empty((self.steps + 1, *self.shape))
+        for step in range(known, last + 1):
+            buffer[step] = self.value(expr, step)
+        self._emitted[expr] = buffer, max(known, last + 1)
+        return buffer[: last + 1]
 
     def _hear(self, f: RandomField, t: int) -> None:
         """Draw a cavity field given its past, and add what comes back."""
@@ -78,8 +81,9 @@ class PathRun(Filling):
             if term.kernel is None:
                 out += factor
                 continue
+            here = self.plan.at(term.kernel, 1, 0)
             for k, s in reversed(list(enumerate(steps))):  # with the latest one come all that are earlier
-                out[:, k] += factor * self.kernel(term.kernel, self.plan.at(term.kernel, t, s))
+                out[:, k] += factor * self.kernel(term.kernel, tuple(t if own else s for own in here))
         return out
 
     def _returned(self, f: RandomField, t: int) -> Any:
@@ -97,9 +101,10 @@ class PathRun(Filling):
             last = 0 if echo.through.time is None else t - echo.delay
             out = [np.zeros((self.batches, 1)) for _ in range(last + 1)]
             for term in echo.terms:
-                factor = self.value(term.factor, t)
+                factor, here = self.value(term.factor, t), self.plan.at(term.kernel, 1, 0)
                 for s in range(last + 1):
-                    out[s] = out[s] + factor * self.kernel(term.kernel, self.plan.at(term.kernel, t, s))[:, None]
+                    at = tuple(t if own else s for own in here)
+                    out[s] = out[s] + factor * self.kernel(term.kernel, at)[:, None]
             self._back = {(echo, t): out, **{k: v for k, v in self._back.items() if k[1] == t}}
         return self._back[echo, t]
 
@@ -118,7 +123,7 @@ class PathRun(Filling):
         return known[at]
 
     def _row(self, body: Expr, times: Sequence[Time], at: tuple[int, ...], known: Any) -> None:
-        """A correlation at one pair of times, and with it at all earlier second times."""
+        """A correlation at one pair of times, and with it at all that are earlier than the later one of them."""
         parts = self.plan.split(body) if len(times) > 1 else None
         if parts is None:
             rule = {t: Integer(v) for t, v in zip(times, at, strict=True)}
@@ -126,8 +131,12 @@ class PathRun(Filling):
             return
         first = self.emitted(parts[0], at[0])
         second = self.emitted(parts[1].xreplace({times[1]: times[0]}), at[1])
-        for s in range(at[1] + 1):
-            known.setdefault((at[0], s), np.einsum("bm,bm->b", first[at[0]], second[s]) / self.shape[1])
+        if at[1] > at[0]:
+            found = np.einsum("sbm,bm->sb", first, second[-1]) / self.shape[1]
+            known.update({(s, at[1]): value for s, value in enumerate(found) if (s, at[1]) not in known})
+        else:
+            found = np.einsum("sbm,bm->sb", second, first[-1]) / self.shape[1]
+            known.update({(at[0], s): value for s, value in enumerate(found) if (at[0], s) not in known})
 
     # -- observables -------------------------------------------------------------------------------
 

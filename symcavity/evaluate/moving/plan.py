@@ -115,7 +115,11 @@ class Plan:
                 continue
             (node, *others), weight = list(nodes), body.xreplace(dict.fromkeys(nodes, S.One))
             if others or (body - weight * node).expand() != 0:
-                raise InternalError(f"The order parameter {symbol} is not a response of one state: {meaning}.")
+                raise UnsupportedLaw(
+                    f"What comes back of a sum of states is {meaning}, which is no response of one state.",
+                    "couplings that return what one state, or one function of it, has sent",
+                    "a state of its own for what is sent, Eq(m[i, t], ...), and m[j, t] in the sum",
+                )
             self.responses[symbol.base] = Response(kind, weight, node.state, self.field_named(kind, node.field))
 
     def field_named(self, kind: Kind, name: SiteQuantity | None) -> RandomField:

@@ -21,6 +21,7 @@ from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, Val
 from symcavity.evaluate.averages.compiler import to_mpf
 from symcavity.evaluate.moving.filling import BATCHES
 from symcavity.evaluate.moving.flow import Words, check_stable, read_span, scheme
+from symcavity.evaluate.moving.growth import growth
 from symcavity.evaluate.moving.lag import Lag
 from symcavity.evaluate.moving.paths import PathRun
 from symcavity.evaluate.moving.plan import Plan
@@ -253,6 +254,12 @@ class StationaryErrors(Errors):
         found: float = self._run._dimension(what, lag)[1]  # noqa: SLF001 - its own
         return found
 
+    @property
+    def lyapunov(self) -> float:
+        """The standard error of :attr:`SampledStationary.lyapunov`, with the change between its two halves."""
+        found: float = self._run._growth[1]  # noqa: SLF001 - its own
+        return found
+
 
 class SampledStationary:
     """A stationary state that was sampled: averages are numbers, and functions of the lag where they hold two times.
@@ -263,13 +270,17 @@ class SampledStationary:
         Whether the states fluctuate in time.
     errors : mapping
         By observable, as the observable: standard errors; in continuous time with the change from the step to its half.
-        ``errors.dimension(what, lag)`` likewise.
+        ``errors.dimension(what, lag)`` and ``errors.lyapunov`` likewise.
     """
 
-    def __init__(self, theory: Any, settled: Mapping[Any, Settled], step: Any, half: int) -> None:
-        self.theory, self.settled, self.step, self._half = theory, dict(settled), step, half
+    def __init__(
+        self, theory: Any, values: Any, settled: Mapping[Any, Settled], step: Any, half: int, sampled: tuple[int, int]
+    ) -> None:
+        self.theory, self.values, self.settled = theory, dict(values), dict(settled)
+        self.step, self._half, self._sampled = step, half, sampled
         self._finest = list(self.settled.values())[-1]
         self._dimensions: dict[Any, tuple[float, float]] = {}
+        self._known: dict[Any, None] = {}  # what was asked for
 
     @property
     def moves(self) -> bool:
@@ -278,18 +289,28 @@ class SampledStationary:
 
     @property
     def lyapunov(self) -> float:
-        """No exponent is known of what is sampled.
+        """The largest Lyapunov exponent, sampled; its error is ``rest.errors.lyapunov``.
+
+        Small changes of all states are followed through a theory of their own, over three times the longest lag; where
+        nothing comes back, along ten times as many paths.
 
         Raises
         ------
         UnsupportedLaw
-            Always: small changes of a whole network grow as pairs of copies drift apart, not as mean responses do.
+            If a law jumps, so that changes do not stay small; or if functions that are not linear come back to sites.
         """
-        raise UnsupportedLaw(
-            f"The Lyapunov exponent of {self!r} is not known.",
-            "networks without memory whose states are Gaussian, and linear ones",
-            "system.simulate(...) from two beginnings that are close",
-        )
+        return self._growth[0]
+
+    @cached_property
+    def _growth(self) -> tuple[float, float]:
+        rates = []
+        for d, s in self.settled.items():
+            steps = int(self._half if d is None else self._half * self.step / d)
+            rate, error = growth(s.theory, self.values, steps, *self._sampled)
+            size = 1.0 if d is None else float(d)
+            rates.append((rate / size, error / size))
+        value, spread = rates[-1]
+        return value, float(np.hypot(spread, value - rates[0][0]))
 
     @property
     def errors(self) -> StationaryErrors:
@@ -307,6 +328,7 @@ class SampledStationary:
         return self._both(key)[0]
 
     def _both(self, key: Any) -> tuple[Any, Any]:
+        self._known[key] = None
         words = {d: key if d is None else Words(self.theory.system, d)(key) for d in self.settled}
         read = {d: s.read(words[d]) for d, s in self.settled.items()}
         expr, _, times = next(iter(read.values()))
@@ -390,7 +412,7 @@ def recurring(theory: Any, values: Any, until: Any, step: Any, paths: int, seed:
     for d in sizes[1:]:
         finer = on_another_ring(coarse.kernels, 4 * half, 2)
         settled[d] = Settled(*made[d], finer, paths, seed)
-    return SampledStationary(theory, settled, size, half)
+    return SampledStationary(theory, values, settled, size, half, (paths, seed))
 
 
 def _planned(theory: Any, values: Any, size: Any) -> tuple[Any, Plan]:

@@ -104,7 +104,7 @@ class Tangents:
 
     def _sources(self, kind: Kind) -> list[RandomField]:
         """The fields whose sources are followed along each path."""
-        without = kind in self.jumps or kind in self.thrown
+        without = kind in self.jumps or kind in self.thrown or not (self.run.follows or kind in self.needed)
         return [] if without else [g for g in self.sources[kind] if not self._is_still(g)]
 
     def _sources_of(self, q: SiteQuantity) -> list[RandomField]:

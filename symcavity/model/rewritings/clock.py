@@ -1,7 +1,8 @@
 """Reading equations of motion: every sum over sites is taken at one time, the time of the equation.
 
 A sum at another time, ``Sum(J[i, j]*x[j, t - 1], (j, 1, N))``, gets a name, ``v[i, t - 1]``, with ``v[i, t]`` for the
-sum at t.
+sum at t. It is known from t = 0 on. Where ``x[i, -1]`` is given, too, its senders remember instead: ``m[j, t]`` stands
+for ``x[j, t - 1]``, and the sum over it is known at t = 0.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ class Clock(Rewriting):
         self._named: dict[tuple[Any, Expr], SiteQuantity] = {}
         self._names = declaration.names
         self.flowing = any(e.has(Derivative) for e in declaration.expressions)
+        given = [(e.lhs, e.lhs.time) for e in declaration.initial if isinstance(e.lhs, SiteQuantity)]
+        self._given = {(q.family, int(when)) for q, when in given if when is not None and when.is_Integer}
 
     def apply(self, declaration: Declaration) -> Declaration:
         """Return the declaration with all sums at the time of their equation, and an equation for each variable."""
@@ -118,6 +121,9 @@ class Clock(Rewriting):
         """A sum at one time: by its name, unless that is the time of the equation."""
         if not lag:
             return whole
+        states = [q for q in site_quantities(whole) if q.time is not None]
+        if lag < 0 and all((q.family, lag) in self._given for q in states):
+            return whole.xreplace({q: self._remembered(q, lag, time) for q in states})
         meaning = whole.xreplace({time + lag: time})
         known = hearer, meaning.as_dummy()
         if known not in self._named:
@@ -125,6 +131,16 @@ class Clock(Rewriting):
             self._named[known] = Variable(word, hearer.index, over=time).at_site()
             self.meanings[self._named[known]] = meaning
         return self._named[known].xreplace({time: time + lag})
+
+    def _remembered(self, q: SiteQuantity, lag: int, time: Time) -> SiteQuantity:
+        """A state at an earlier time, by the name of what remembers it now."""
+        state = q.family.at_site()
+        before = state.xreplace({time: time + lag})
+        if (state, before) not in self._named:
+            word = fresh_name(self._names, "m")
+            self._named[state, before] = q.family.renamed(word).at_site()
+            self.meanings[self._named[state, before]] = before
+        return self._named[state, before].func(self._named[state, before].family, *q.args[1:-1], time)
 
 
 def _as_rate(entry: Any) -> Any:
