@@ -30,6 +30,7 @@ from symcavity.algebra.joint import (
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+from symcavity.evaluate.averages import beside
 from symcavity.evaluate.averages.carried import Plane
 from symcavity.evaluate.averages.edges import HELD
 from symcavity.evaluate.averages.faces import Faces
@@ -44,6 +45,7 @@ from symcavity.shapes.sampling import SCRAMBLES
 
 PANELS = "panels"  # along rays, shorter and shorter towards the origin: for smooth laws that no polynomial resembles
 CARRIED = "carried"  # nodes of other parameters, between places of switching in a plane
+BESIDE = "beside"  # products of a rule in the fields that the law hears, and one in the others at each of its nodes
 CROSS = "cross"  # points on the axes, which give polynomials of the third degree exactly
 LEVELS: dict[str, dict[int, tuple[int, ...]]] = {
     RULE: {1: (24, 48, 96, 192), 2: (16, 24, 36, 54, 81), 3: (12, 18, 27, 40)},  # nodes along each field
@@ -51,7 +53,8 @@ LEVELS: dict[str, dict[int, tuple[int, ...]]] = {
     SAMPLES: {},
     PANELS: {1: (8, 16, 32), 2: (12, 18, 27, 40, 60, 90), 3: (8, 12, 18, 27)},  # directions along each angle
 }
-GOAL = {RULE: 1e-11, PANELS: 1e-11, RAYS: 1e-9}  # what finer nodes may change, relative to the average of the modulus
+OTHERS = {0: (1,), 1: (24, 36, 54, 81, 120, 180), 2: (24, 36, 54)}  # nodes along each field that the law does not hear
+GOAL = {RULE: 1e-11, BESIDE: 1e-11, PANELS: 1e-11, RAYS: 1e-9}  # what finer nodes may change, relative to the average of the modulus
 BISECTIONS = 34  # steps with which switching is looked for along rays
 PLENTY = 384  # rays, from which on ENOUGH will do
 CUT, PLANAR = (8, 12, 18, 19, 28), 2  # rays between two turns, in a plane
@@ -125,6 +128,7 @@ class Family:
         self.count = len(law.fields)
         self.cells = function(self.leaves, list(covariance))
         self.code = LawCode(self.law, self.leaves)
+        self.heard = [k for k, f in enumerate(self.law.fields) if f not in self.law.unheard]
         self.bent = bool(law.pairs) or self.code.bends is not None
         self.seen: np.ndarray | None = None
         self.loose: list[dict[LawSymbol, float]] = [{x: 1.0} for x in chosen]
@@ -211,6 +215,7 @@ class Family:
         bodies = [self.bodies[n] for n in nodes]
         jumps = any(body.sides for body in bodies)
         bent = way == RAYS or self.bent
+        is_beside = way == RULE and not bent and len(self.heard) < self.count
         known = (bent or jumps) and self.code.affine
         flat = known and all(body.affine for body in bodies)
         faces = self.code.faces(params, self.seen) if known else None
@@ -222,15 +227,17 @@ class Family:
             self.loose = [{x: v for x, v in way if abs(v) > ROUNDING} for way in ways]
             self.open.clear()
         rank = root.shape[1]
-        if not (bent or jumps):  # fields may have fewer dimensions than they are
+        if is_beside:
+            way = BESIDE
+        elif not (bent or jumps):  # fields may have fewer dimensions than they are
             cubic = self.code.affine and all(body.degree <= 3 for body in bodies)
             way = CROSS if cubic else RULE if rank <= MOST_RULED else way
         sampled = way in (SAMPLES, CROSS) and not (flat and rank < MOST_TURNED)
-        levels = (JUMPING if jumps else SMOOTH,) if sampled else TURNED if flat else LEVELS[way].get(rank, (1,))
+        levels = (JUMPING if jumps else SMOOTH,) if sampled else TURNED if flat else self._levels(way, root)
         trials = [(way, level) for level in levels]
         trials += [(PANELS, level) for level in LEVELS[PANELS][rank]] if way == RULE else []
         if self.enough in trials:
-            trials = trials[max(0, trials.index(self.enough) - 2) :]
+            trials = trials[max(0, trials.index(self.enough) - (1 if way == BESIDE else 2)) :]
         plane = None if jumps else self.plane
         is_planar = way == RAYS and faces is None and self.count == rank == PLANAR and self.code.hearing
         if is_planar and plane is None and self.pause:  # where they do not settle they are tried ever more rarely
@@ -247,6 +254,8 @@ class Family:
                 if (found := plane.carried(level, root @ root.T, params)) is None:
                     plane = plane if plane.settled is None else None  # too far from where it was made
                     continue
+            elif way == BESIDE:
+                found = self._beside(level, params, bodies, own)
             elif faces is not None and flat:
                 found = self._on_faces(faces, level, root, bodies, own)
             else:
@@ -281,6 +290,79 @@ class Family:
             raise NotConverged(said, means, gap, "weaker fields")
         self.known.get(params, {})["level"] = way, level
         return list(means) if gap < ENOUGH else [np.nan] * len(nodes)
+
+    def _levels(self, way: str, root: np.ndarray) -> tuple[int, ...]:
+        if way != BESIDE:
+            return LEVELS[way].get(root.shape[1], (1,))
+        rest = self.count - len(self.heard)
+        return tuple(range(max(len(LEVELS[RULE][len(self.heard)]), len(OTHERS[rest]))))
+
+    def _beside(
+        self, level: int, params: Any, bodies: Sequence[Body], own: Any
+    ) -> tuple[dict[LawSymbol, np.ndarray], np.ndarray] | None:
+        """All quantities of a law that does not hear all of its fields: it is solved at those that it hears."""
+        parts = beside.triangular(self.matrix(params), self.heard, RANK)
+        z, y = (ruled(part.shape[1], level) for ruled, part in ((_ruled, parts[0]), (_even, parts[2])))
+        x = self.code.solve(self._fields(parts[:2], z[0]), params, self.last.get((BESIDE, level)))
+        if x is None:
+            self.last.pop((BESIDE, level), None)
+            return None
+        self.last[BESIDE, level] = x
+        switching = [body for body in bodies if body.sides]
+        if switching and parts[2].size:  # in one field: it jumps where another variable has one value
+            here, there = (
+                np.concatenate([body.switches(columns, own) for body in switching])
+                for columns in (self._spread(x, parts, z[0], np.full((1, 1), at), params) for at in (0.0, 1.0))
+            )
+            with np.errstate(all="ignore"):
+                y = beside.cut(-here / (there - here), level + 2)
+        return self._spread(x, parts, z[0], y[0], params), (z[1][:, None] * y[1]).ravel()
+
+    def _fields(self, parts: Sequence[np.ndarray], z: np.ndarray) -> np.ndarray:
+        """The fields without what varies at given ones of those that the law hears."""
+        fields = np.empty((self.count, z.shape[1]), dtype=np.result_type(*parts))
+        fields[self.heard] = parts[0] @ z
+        fields[[k for k in range(self.count) if k not in self.heard]] = parts[1] @ z
+        return fields
+
+    def _spread(
+        self, x: np.ndarray, parts: Sequence[np.ndarray], z: np.ndarray, y: np.ndarray, params: Any
+    ) -> dict[LawSymbol, np.ndarray]:
+        """All quantities at each value of the other fields, from the states, which do not depend on these."""
+        fields = self._fields(parts[:2], z)
+        columns = self.code.columns(x, fields, params)
+        y = y if y.ndim == 3 else y[:, None]
+        shape = (fields.shape[1], y.shape[-1])
+        rest = [k for k in range(self.count) if k not in self.heard]
+        varied = np.tensordot(parts[2], y, axes=1)
+        whole = np.broadcast_to(fields[..., None], (self.count, *shape)).copy()
+        whole[rest] += varied
+        out = {name: np.broadcast_to(c[:, None], shape).ravel() for name, c in columns.items()}
+        every = whole.reshape(self.count, -1)
+        states = np.stack([out[u] for u in self.code.unknowns])
+        return out | self.code.all_of(states, every, params, out[HELD], None)
+
+    def _beside_gradients(
+        self, nodes: Sequence[JointAverage], level: int, params: tuple[float, ...]
+    ) -> np.ndarray | None:
+        """Complex steps along each parameter, by nodes that were fine enough to agree with finer ones."""
+        parts = beside.triangular(self.matrix(params), self.heard, RANK)
+        if any(part.shape[0] != part.shape[1] for part in (parts[0], parts[2])):
+            return None
+        z, y = _ruled(len(self.heard), level), _even(self.count - len(self.heard), level)
+        weights = (z[1][:, None] * y[1]).ravel()
+        out = np.full((len(nodes), len(params)), np.nan)
+        x = self.code.solve(self._fields(parts[:2], z[0]), params, self.last.get((BESIDE, level)))
+        for k in range(len(params)) if x is not None else ():
+            there = np.array(params, dtype=complex)
+            there[k] += 1j * STEP
+            ways = beside.moved(parts, self.matrix(there).imag / STEP, self.heard)
+            after = [part + 1j * STEP * way for part, way in zip(parts, ways, strict=True)]
+            stepped = self.code.stepped(x, self._fields(after[:2], z[0]), there)
+            columns = self._spread(stepped, after, z[0], y[0], there)
+            for n, node in enumerate(nodes):
+                out[n, k] = np.imag(self.bodies[node].values(columns, {})) @ weights / STEP
+        return out
 
     def _sides(
         self, bodies: Sequence[Body], params: Any, own: Any
@@ -464,7 +546,13 @@ class Family:
                 return np.full(len(params), np.nan)
             way, level = self.known[params]["level"]
             alike = [n for n, b in self.bodies.items() if n.way == node.way and not (b.own or b.sides)]
-            rows = self._gradients(alike, way, level, params)
+            rows = (
+                self._beside_gradients(alike, max(level - 1, 0), params)
+                if way == BESIDE
+                else self._gradients(alike, way, level, params)
+            )
+            if rows is None:
+                return None
             found.update(zip(alike, rows, strict=True))
         return found[node]
 
@@ -507,6 +595,17 @@ class Family:
         except np.linalg.LinAlgError:
             said = "A law of several states is singular at some fields: kinks that meet share their multipliers."
             raise NotConverged(said, hint="kinks that meet as one: Abs(h) for Max(0, h) + Max(0, -h)") from None
+
+
+def _ruled(count: int, level: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes along fields that a law hears, beside others."""
+    levels = LEVELS[RULE][count]
+    return _hermite(count, levels[min(level, len(levels) - 1)])
+
+
+def _even(count: int, level: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes along fields that a law does not hear."""
+    return beside.even(count, OTHERS[count][min(level, len(OTHERS[count]) - 1)])
 
 
 @lru_cache(maxsize=32)
