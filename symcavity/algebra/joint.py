@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +16,7 @@ from symcavity.algebra.node import raised
 from symcavity.algebra.texsymbol import TexSymbol
 
 MOST_RULED, MOST_KINKED = 3, 2  # fields over which there are rules; above, averages are sampled
-MOST_BESIDE = 2  # fields that the states do not hear, over which there are rules besides
+MOST_BESIDE = 1  # of the fields that the states do not hear, over which there is a rule besides
 RULE, RAYS, SAMPLES = "rule", "rays", "samples"
 KINKS = (Max, Min, Abs, sign, Heaviside, Piecewise, Relational)
 
@@ -241,12 +242,12 @@ class JointAverage(NumberedAverage):
 def _way(body: Expr, law: JointLaw) -> str:
     aside = law.aside
     bent = law.pairs or _kinked(law) or _kinked(body, aside)
-    if bent or (_kinked(body) and len(law.unheard) > 1):
+    if bent or (_kinked(body) and len(law.unheard) > MOST_BESIDE):
         return RAYS if len(law.fields) <= MOST_KINKED else SAMPLES
-    beside = min(len(law.unheard), MOST_BESIDE)
+    beside = len(law.unheard) if len(law.unheard) <= MOST_BESIDE else 0
     return RULE if len(law.fields) - beside <= MOST_RULED else SAMPLES
 
 
-def _kinked(expr: Basic, aside: Set[LawSymbol] = frozenset()) -> bool:
+def _kinked(expr: Basic, aside: AbstractSet[LawSymbol] = frozenset()) -> bool:
     """Whether an expression has kinks in the quantities of a law, other than those in what only is beside it."""
     return any(k.atoms(LawSymbol) - aside for k in expr.atoms(*KINKS))

@@ -188,6 +188,27 @@ def test_two_logistic_regressions_on_labels_that_a_teacher_gave_twice():
     assert abs(np.mean(found) - alone) > 10 * error
 
 
+def test_logistic_regressions_on_data_that_they_share_by_half():
+    """Each hears the teacher by its own data: alone it is the single fit, and both are as instances are."""
+    problem, _, values = teacher_of(3)
+    values |= {gamma: Rational(1, 5)}
+    first, both, second = overlap(problem.copies(2, share={x: u}), {**values, u: Rational(1, 2)})
+    alone = float(problem.cavity().solve(values)[average(w[i] ** 2)])
+    assert (first, second) == pytest.approx((alone, alone), rel=1e-9)
+    rng, size, found = np.random.default_rng(2), 150, []
+    for _ in range(40):
+        teacher = rng.choice([-1.0, 1.0], size)
+        data, more = rng.standard_normal((2, 2 * size, size)) / np.sqrt(size)
+        fits = []
+        for own in (data, data / 2 + np.sqrt(0.75) * more):
+            truth = 1 / (1 + np.exp(-3 * own @ teacher))
+            fits.append(logistic(own, np.where(rng.random(2 * size) < truth, 1.0, -1.0), 0.2))
+        found.append(fits[0] @ fits[1] / size)
+    error = np.std(found) / np.sqrt(40)
+    assert abs(np.mean(found) - both) < 4 * error + both / size
+    assert both < alone - 10 * error
+
+
 def test_a_label_of_a_copy_is_drawn_on_the_data_of_the_copy():
     """Labels stand on couplings: where a copy has its own, its teacher is heard by these."""
     problem, _, _ = teacher_of(1)

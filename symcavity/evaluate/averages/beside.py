@@ -1,8 +1,8 @@
 """Nodes for laws that do not hear all of their fields: those that they hear first, the others at each of their values.
 
-The states are functions of what the law hears alone.  What else is averaged, such as the law of a label that a teacher's
-field gives, depends on another field, which varies at given ones of those by its own conditional law: it has a rule of
-its own, that ends where the label jumps.
+The states are functions of what the law hears alone.  What else is averaged, such as the law of a label that the
+field of a teacher gives, depends on another field, which varies at given ones of those by its own conditional law: it
+has a rule of its own, that ends where the label jumps.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def triangular(covariance: np.ndarray, heard: Sequence[int], rank: float) -> tup
     kept = size > rank * max(size.sum(), 1e-300)
     kept[-1] = True
     # seen from the symmetric root, which moves as little as the covariance does
-    own = np.linalg.qr((turn[:, kept] @ turn[:, kept].T)[:, : int(kept.sum())])[0] if not kept.all() else np.eye(len(size))
+    inside = turn[:, kept] @ turn[:, kept].T
+    own = np.eye(len(size)) if kept.all() else np.linalg.svd(inside)[0][:, : int(kept.sum())]
     a = (turn * np.sqrt(np.maximum(size, 0.0))) @ turn.T @ own
     b = covariance[np.ix_(rest, heard)] @ np.linalg.pinv(a).T
     size, turn = np.linalg.eigh(covariance[np.ix_(rest, rest)] - b @ b.T)
@@ -59,8 +60,10 @@ def _root_moved(root: np.ndarray, change: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=32)
 def even(count: int, order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Equidistant nodes of standard Gaussian variables: what is smooth converges faster than with any polynomials,
-    for labels of a teacher have poles close to the real line."""
+    """Equidistant nodes of standard Gaussian variables.
+
+    What is smooth converges faster than with polynomials: weights of labels have poles close to the real line.
+    """
     x = np.linspace(-REACH, REACH, order)
     w = np.exp(-x * x / 2)
     z = np.stack([part.ravel() for part in np.meshgrid(*[x] * count, indexing="ij")]) if count else np.zeros((0, 1))

@@ -17,6 +17,7 @@ from sympy import Add, Expr, S
 
 from symcavity.algebra.compiled import compiled as function
 from symcavity.algebra.joint import (
+    MOST_BESIDE,
     MOST_RULED,
     RAYS,
     RULE,
@@ -53,8 +54,8 @@ LEVELS: dict[str, dict[int, tuple[int, ...]]] = {
     SAMPLES: {},
     PANELS: {1: (8, 16, 32), 2: (12, 18, 27, 40, 60, 90), 3: (8, 12, 18, 27)},  # directions along each angle
 }
-OTHERS = {0: (1,), 1: (24, 36, 54, 81, 120, 180), 2: (24, 36, 54)}  # nodes along each field that the law does not hear
-GOAL = {RULE: 1e-11, BESIDE: 1e-11, PANELS: 1e-11, RAYS: 1e-9}  # what finer nodes may change, relative to the average of the modulus
+OTHERS = {0: (1,), 1: (24, 36, 54, 81, 120, 180)}  # nodes along the field that the law does not hear
+GOAL = {RULE: 1e-11, BESIDE: 1e-11, PANELS: 1e-11, RAYS: 1e-9}  # what finer nodes change, by the average modulus
 BISECTIONS = 34  # steps with which switching is looked for along rays
 PLENTY = 384  # rays, from which on ENOUGH will do
 CUT, PLANAR = (8, 12, 18, 19, 28), 2  # rays between two turns, in a plane
@@ -215,7 +216,7 @@ class Family:
         bodies = [self.bodies[n] for n in nodes]
         jumps = any(body.sides for body in bodies)
         bent = way == RAYS or self.bent
-        is_beside = way == RULE and not bent and len(self.heard) < self.count
+        is_beside = way == RULE and not bent and len(self.heard) == self.count - MOST_BESIDE
         known = (bent or jumps) and self.code.affine
         flat = known and all(body.affine for body in bodies)
         faces = self.code.faces(params, self.seen) if known else None
@@ -231,7 +232,7 @@ class Family:
             way = BESIDE
         elif not (bent or jumps):  # fields may have fewer dimensions than they are
             cubic = self.code.affine and all(body.degree <= 3 for body in bodies)
-            way = CROSS if cubic else RULE if rank <= MOST_RULED else way
+            way = CROSS if cubic else RULE if rank <= MOST_RULED and len(self.heard) == self.count else way
         sampled = way in (SAMPLES, CROSS) and not (flat and rank < MOST_TURNED)
         levels = (JUMPING if jumps else SMOOTH,) if sampled else TURNED if flat else self._levels(way, root)
         trials = [(way, level) for level in levels]
@@ -316,7 +317,7 @@ class Family:
             )
             with np.errstate(all="ignore"):
                 y = beside.cut(-here / (there - here), level + 2)
-        return self._spread(x, parts, z[0], y[0], params), (z[1][:, None] * y[1]).ravel()
+        return self._spread(x, parts, z[0], y[0], params), z[1][:, None] * y[1]
 
     def _fields(self, parts: Sequence[np.ndarray], z: np.ndarray) -> np.ndarray:
         """The fields without what varies at given ones of those that the law hears."""
@@ -328,19 +329,16 @@ class Family:
     def _spread(
         self, x: np.ndarray, parts: Sequence[np.ndarray], z: np.ndarray, y: np.ndarray, params: Any
     ) -> dict[LawSymbol, np.ndarray]:
-        """All quantities at each value of the other fields, from the states, which do not depend on these."""
+        """All quantities from the states: those that depend on other fields have a second axis, of their values."""
         fields = self._fields(parts[:2], z)
-        columns = self.code.columns(x, fields, params)
-        y = y if y.ndim == 3 else y[:, None]
-        shape = (fields.shape[1], y.shape[-1])
+        out = {name: column[:, None] for name, column in self.code.columns(x, fields, params).items()}
         rest = [k for k in range(self.count) if k not in self.heard]
-        varied = np.tensordot(parts[2], y, axes=1)
-        whole = np.broadcast_to(fields[..., None], (self.count, *shape)).copy()
-        whole[rest] += varied
-        out = {name: np.broadcast_to(c[:, None], shape).ravel() for name, c in columns.items()}
-        every = whole.reshape(self.count, -1)
-        states = np.stack([out[u] for u in self.code.unknowns])
-        return out | self.code.all_of(states, every, params, out[HELD], None)
+        every = list(fields[..., None])
+        for k, varied in zip(rest, np.tensordot(parts[2], y if y.ndim == 3 else y[:, None], axes=1), strict=True):
+            every[k] = every[k] + varied
+        out |= zip(self.law.fields, every, strict=True)
+        states = [out[u] for u in self.code.unknowns]
+        return out | dict(zip(self.code.defined, self.code.definitions(*states, *every, *params), strict=False))
 
     def _beside_gradients(
         self, nodes: Sequence[JointAverage], level: int, params: tuple[float, ...]
@@ -350,10 +348,12 @@ class Family:
         if any(part.shape[0] != part.shape[1] for part in (parts[0], parts[2])):
             return None
         z, y = _ruled(len(self.heard), level), _even(self.count - len(self.heard), level)
-        weights = (z[1][:, None] * y[1]).ravel()
+        weights = z[1][:, None] * y[1]
         out = np.full((len(nodes), len(params)), np.nan)
         x = self.code.solve(self._fields(parts[:2], z[0]), params, self.last.get((BESIDE, level)))
-        for k in range(len(params)) if x is not None else ():
+        if x is None:
+            return out
+        for k in range(len(params)):
             there = np.array(params, dtype=complex)
             there[k] += 1j * STEP
             ways = beside.moved(parts, self.matrix(there).imag / STEP, self.heard)
@@ -361,7 +361,7 @@ class Family:
             stepped = self.code.stepped(x, self._fields(after[:2], z[0]), there)
             columns = self._spread(stepped, after, z[0], y[0], there)
             for n, node in enumerate(nodes):
-                out[n, k] = np.imag(self.bodies[node].values(columns, {})) @ weights / STEP
+                out[n, k] = np.sum(np.imag(self.bodies[node].values(columns, {})) * weights) / STEP
         return out
 
     def _sides(
@@ -488,7 +488,7 @@ class Family:
             sides = look(z, None)[1]
             return None if sides is None else marks(sides)
 
-        centre = even_centre(seen) if planar else self.code.aside(root, params)
+        centre = even_centre(seen) if planar and not self.code.normals else self.code.aside(root, params)
         reach, count = REACH + float(np.linalg.norm(centre)), rays.shape[1]
         ray, r = np.repeat(np.arange(count), SCAN), np.tile(np.linspace(0, reach, SCAN), count)
 

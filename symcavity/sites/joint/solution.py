@@ -110,11 +110,11 @@ class JointEnsemble:
         rule: dict[Any, Any] = {r: slope(symbols[r.state], symbols[self._source(r)]) for r in body.atoms(SiteResponse)}
         return apart(body.xreplace(rule).xreplace(dict(symbols)), self.solution.law)
 
-    def feels(self, body: Expr, label: Expr) -> bool:
+    def feels(self, body: Expr, label: SiteQuantity) -> bool:
         """Whether an expression depends on a label, itself or by the states in it."""
-        jumping = {r: r.state for r in body.atoms(SiteResponse) if self._jumps(r)}
+        jumping = {r: r.state for r in body.atoms(SiteResponse) if self._jumps(r) or r.field == label.family.given}
         inside, law = self._inside(body.xreplace(jumping))
-        return bool(inside.has(label) or law.has(label))
+        return bool(inside.has(label) or (inside.has(LawSymbol) and law.has(label)))
 
     def _jumps(self, response: SiteResponse) -> bool:
         """Whether the law has no derivative along the source of this response, for it jumps there."""
