@@ -48,3 +48,16 @@ def test_fewer_data_than_weights_have_many_solutions_and_that_is_no_proof_of_non
     with pytest.raises(FlatMinimum, match=r"no unique solution at alpha = 0\.5\. The minimum is flat") as caught:
         theory.solve({alpha: 0.5})
     assert caught.value.evidence.load == pytest.approx(1, rel=1e-3)
+
+
+def test_a_cost_of_two_weights_may_hold_their_difference_alone():
+    """Two regressions whose weights are drawn together: fewer data than weights in both leave a common shift open."""
+    v, z, t = Feature("v"), Coupling("z"), Quenched("t", i)
+    one = Sum(Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) ** 2, (mu, 1, P))
+    two = Sum(Sum(z[mu, i] * (v[i] - t[i]), (i, 1, N)) ** 2, (mu, 1, P))
+    theory, at = ConvexProblem((one + two + Sum((w[i] - v[i]) ** 2, (i, 1, N))) / 2).cavity(), {t: {1: 1}}
+    with pytest.raises(FlatMinimum, match="flat"):
+        theory.solve({**at, alpha: Rational(2, 5)})
+    solution = theory.solve({**at, alpha: Rational(3, 4)})
+    assert solution[average((w[i] - t[i]) ** 2)] == pytest.approx(0, abs=1e-9)
+    assert solution[average((v[i] - t[i]) ** 2)] == pytest.approx(0, abs=1e-9)

@@ -18,6 +18,7 @@ from symcavity.record.symbols import CavitySymbol
 
 INFINITE = 1e10  # sides of an equation that are larger may be limits
 _LINE = np.concatenate([-np.geomspace(1e3, 1e-3, 60), [0.0], np.geomspace(1e-3, 1e3, 60)])
+_ABOVE = np.geomspace(1e-3, 1e3, len(_LINE))  # of what is positive
 
 
 def sift(
@@ -80,7 +81,7 @@ def _holds(system: Eliminated, condition: Any, env: Mapping[Any, Any]) -> bool:
         columns, _ = system.given.laws[kind].table(own)
         here.update({q: np.asarray(v)[:, None] for q, v in zip(own, columns, strict=True)})
     free = [s for s in gap.free_symbols if isinstance(s, Dummy | CavitySymbol)]
-    here.update(dict.fromkeys(free, _LINE))
+    here.update({s: _ABOVE if s.is_positive else -_ABOVE if s.is_negative else _LINE for s in free})
     with np.errstate(all="ignore"):
         try:
             values = np.asarray(system.task.compiled(gap, "numpy")(here), dtype=float)

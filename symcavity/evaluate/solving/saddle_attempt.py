@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
-from sympy import Abs, Eq, Expr, Float, Integer, Max, Min, Piecewise, S, Symbol, sympify
+from sympy import Abs, Dummy, Eq, Expr, Float, Integer, Max, Min, Piecewise, Poly, S, Symbol, hessian, sympify
 
 from symcavity.algebra.precision import mp
 from symcavity.algebra.text import plain
@@ -19,7 +20,7 @@ from symcavity.evaluate.solving.saddle import Ending, root
 from symcavity.evaluate.solving.saddle_map import GroupPlaces, SaddleMap
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.model.kinds import DATUM, N, P, alpha
-from symcavity.model.quantities import Global, SiteQuantity
+from symcavity.model.quantities import Global, Quenched, SiteQuantity
 
 SHRUNK = 10**0.25  # by how much, while the barrier falls to a tenth, what is zero does at the least
 START = 1.0  # of the coordinates that range from zero on
@@ -27,6 +28,7 @@ POLISHED, SMALL = 12, 1e-3  # Newton steps, the last of which is short; what is 
 FAR, IN_DIGITS = 300, 30  # a field at which the slope of a term shows its sign, and digits to see it
 DOUBLED = 40  # how many times a load is doubled, or halved, to find one with a solution
 SOMEWHERE = Integer(1) / 3  # a value of what stands beside a field
+MOST_COMPARED = 3  # states of a site
 SAMPLED = tuple(Integer(k) / 2 for k in (-4, -2, -1, 0, 1, 2, 4))  # states at which costs are compared
 
 
@@ -376,13 +378,14 @@ class _Attempt:
 
     def _leaves_open(self, g: GroupPlaces) -> bool:
         """Whether the costs of the sites that no force reaches have more than one minimum, or there are none."""
-        cost = self.saddle.record.problem.objective.get(g.group.field.sender, S.Zero)
+        sender, zero = g.group.field.sender, self.at_zero
+        cost = self.saddle.record.problem.objective.get(sender, S.Zero)
         cost = cost.xreplace({s: sympify(v) for s, v in self.given.exact.items()})
         states = sorted(cost.atoms(SiteQuantity), key=str)
-        if len(states) != 1:
-            return not states
-        (state,) = states
-        return _has_several_minima(cost, state)
+        heard = [o for o in self.map.groups if o.group.field.sender == sender]
+        if len(states) > 1 and not all(zero[o.beta] and zero[o.kappa] for o in heard):
+            return False  # a force on one of the states may fix the others
+        return not states or _has_several_minima(cost, states)
 
     def _are_enough(self, g: GroupPlaces) -> bool:
         """Whether as many sites hear a field as send it, and each is at rest at one value of the field alone.
@@ -401,7 +404,7 @@ class _Attempt:
             return False  # constraints leave a range
         body = body.xreplace({s: sympify(v) for s, v in self.given.exact.items()})
         others = {q: SOMEWHERE for q in body.free_symbols | body.atoms(SiteQuantity, Global) if q != mark}
-        return not _has_several_minima(body.xreplace(others), mark)
+        return not _has_several_minima(body.xreplace(others), [mark])
 
     def _falls_for_ever(self, g: GroupPlaces) -> bool:
         """Whether the terms that hear a field have a slope of one sign at every value of it: it is zero nowhere.
@@ -433,7 +436,16 @@ def _told(relation: Any) -> str:
     return plain(relation) if not isinstance(relation, Eq) else f"{plain(relation.lhs)} = {plain(relation.rhs)}"
 
 
-def _has_several_minima(cost: Expr, at: Expr) -> bool:
-    """Whether a convex cost of one quantity is smallest at several of the values at which costs are compared."""
-    values = [cost.xreplace({at: point}) for point in SAMPLED]
+def _has_several_minima(cost: Expr, states: Sequence[Expr]) -> bool:
+    """Whether a convex cost has several minima: by its curvature, or at the values at which costs are compared."""
+    if any(isinstance(q, SiteQuantity) and isinstance(q.family, Quenched) for q in states):
+        return False
+    marks = [Dummy() for _ in states]
+    cost = cost.xreplace(dict(zip(states, marks, strict=True)))
+    if cost.is_polynomial(*marks) and Poly(cost, *marks).total_degree() == 2:
+        curvature = hessian(cost, marks)
+        return not curvature.free_symbols and curvature.rank() < len(marks)
+    if len(marks) > MOST_COMPARED:
+        return False
+    values = [cost.xreplace(dict(zip(marks, point, strict=True))) for point in product(SAMPLED, repeat=len(marks))]
     return bool(all(v.is_number for v in values)) and values.count(min(values)) > 1

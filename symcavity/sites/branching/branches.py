@@ -300,10 +300,23 @@ def _is_quenched(expr: Expr) -> bool:
     )
 
 
+def _is_split(power: Expr) -> bool:
+    """Whether a sum to this power is multiplied out in part: a whole number of factors, and a root."""
+    return bool(power.is_Rational and not power.is_integer and abs(power) > 1)
+
+
 @lru_cache(maxsize=4096)
 def tidy_fraction(expr: Expr) -> Expr:
-    """Cancel common factors, and give the denominator a positive constant term (or leading sign)."""
-    top, bottom = fraction(cancel(expr))
+    """Cancel common factors, and give the denominator a positive constant term (or leading sign).
+
+    A power such as ``(x + y)**(3/2)`` stays one: multiplied out it would be several roots of one sum.
+    """
+    sums = {p: p.base ** (S.One / p.exp.q) for p in expr.atoms(Pow) if p.base.is_Add and _is_split(p.exp)}
+    roots = {root: Dummy("root", positive=root.is_positive) for root in dict.fromkeys(sums.values())}
+    whole = {p: roots[root] ** p.exp.p for p, root in sums.items()} | roots
+    top, bottom = fraction(cancel(expr.xreplace(whole)))
+    back = {dummy: root for root, dummy in roots.items()}
+    top, bottom = top.xreplace(back), bottom.xreplace(back)
     constant = bottom.as_coeff_Add()[0]
     if constant.is_negative or (constant == 0 and bottom.could_extract_minus_sign()):
         top, bottom = (-top).expand(), (-bottom).expand()
