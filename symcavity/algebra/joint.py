@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from symcavity.algebra.node import raised
 from symcavity.algebra.texsymbol import TexSymbol
 
 MOST_RULED, MOST_KINKED = 3, 2  # fields over which there are rules; above, averages are sampled
+MOST_BESIDE = 1  # of the fields that the states do not hear, over which there is a rule besides
 RULE, RAYS, SAMPLES = "rule", "rays", "samples"
 KINKS = (Max, Min, Abs, sign, Heaviside, Piecewise, Relational)
 
@@ -80,9 +82,29 @@ class JointLaw(Basic):
     scramble = property(lambda self: self.args[6])
 
     @property
+    def members(self) -> tuple[Expr, ...]:
+        """What fixes the unknowns: equations, and both members of pairs."""
+        return (*self.equations, *(m for pair in self.pairs for m in pair))
+
+    @property
     def expressions(self) -> tuple[Expr, ...]:
         """Everything that holds parameters."""
-        return (*self.equations, *(m for pair in self.pairs for m in pair), *(e for _, e in self.definitions))
+        return (*self.members, *(e for _, e in self.definitions))
+
+    @property
+    def unheard(self) -> tuple[LawSymbol, ...]:
+        """The fields that the unknowns do not hear; none where all are so."""
+        found = tuple(f for f in self.fields if not any(e.has(f) for e in self.members))
+        return found if len(found) < len(self.fields) else ()
+
+    @property
+    def aside(self) -> set[LawSymbol]:
+        """The fields that the unknowns do not hear, and what is defined by these alone."""
+        found = set(self.unheard)
+        for x, e in self.definitions if found else ():
+            if e.atoms(LawSymbol) <= found | set(self.sources):
+                found.add(x)
+        return found
 
     @property
     def free_symbols(self) -> set[Any]:
@@ -218,11 +240,14 @@ class JointAverage(NumberedAverage):
 
 @lru_cache(maxsize=4096)
 def _way(body: Expr, law: JointLaw) -> str:
-    bent = law.pairs or _kinked(law) or _kinked(body)
-    if bent:
+    aside = law.aside
+    bent = law.pairs or _kinked(law) or _kinked(body, aside)
+    if bent or (_kinked(body) and len(law.unheard) > MOST_BESIDE):
         return RAYS if len(law.fields) <= MOST_KINKED else SAMPLES
-    return RULE if len(law.fields) <= MOST_RULED else SAMPLES
+    beside = len(law.unheard) if len(law.unheard) <= MOST_BESIDE else 0
+    return RULE if len(law.fields) - beside <= MOST_RULED else SAMPLES
 
 
-def _kinked(expr: Basic) -> bool:
-    return any(k.has(LawSymbol) for k in expr.atoms(*KINKS))
+def _kinked(expr: Basic, aside: AbstractSet[LawSymbol] = frozenset()) -> bool:
+    """Whether an expression has kinks in the quantities of a law, other than those in what only is beside it."""
+    return any(k.atoms(LawSymbol) - aside for k in expr.atoms(*KINKS))

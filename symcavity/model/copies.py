@@ -120,8 +120,11 @@ class _Held:
         """Each family and parameter that a copy has for itself, by the one that stands in its place in copy ``k``."""
         if k not in self._rules:
             self._rules[k] = rule = dict[Any, Any]()
-            for key in sorted(self._own, key=_order):  # what others depend on comes first
+            left = sorted(self._own, key=_order)
+            while left:  # what others depend on comes first: a label on the coupling that a teacher is heard by
+                key = next((a for a in left if not any(b != a and _depends(a, b) for b in left)), left[0])
                 rule[key] = self._copy(key, k, rule)
+                left.remove(key)
         return self._rules[k]
 
     def _copy(self, key: Any, k: int, rule: Mapping[Any, Any]) -> Any:
@@ -146,6 +149,15 @@ def _order(key: Any) -> tuple[int, str]:
     if isinstance(key, Coupling):
         return (3 + len(key.correlation), str(key))
     return ((1 + (key.given is not None)) if isinstance(key, Quenched) else 0, str(key))
+
+
+def _depends(key: Any, other: Any) -> bool:
+    """Whether the declaration of a family holds another one, or a parameter."""
+    if isinstance(key, Coupling):
+        return other in key.correlation or any(e.has(other) for e in (key.variance, key.mean))
+    if not isinstance(key, Quenched):
+        return False
+    return any(e.has(other) for e in (key.given, *(key.law.args if key.law is not None else ())) if e is not None)
 
 
 def _named(key: Any, k: int) -> str:

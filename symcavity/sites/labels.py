@@ -15,6 +15,7 @@ from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.sites.branching.averages import quenched_average
 from symcavity.sites.branching.conditioning import given_others
 from symcavity.sites.by_parts import by_parts
+from symcavity.sites.joint.solution import JointEnsemble
 
 JUMPS = (sign, Heaviside, Piecewise)
 
@@ -50,6 +51,9 @@ class LabelledEnsemble:
         label, *others = labels
         known, total = label.at_site(), S.Zero
         rest = tuple(others)
+        if isinstance(self.site, JointEnsemble) and not self.site.feels(body, known):
+            # as the label of another copy: the weights of its values add up to one
+            return self._over(body, rest)
         for value, weight in label.law.args if label.law is not None else ():
             if label.low is not None:  # the sum over its values is taken with averages over quenched parameters
                 value, weight = known, label.weight(known)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sympy import Dummy, Expr, Float, S, lambdify
 
-from symcavity.algebra.joint import JointAverage
+from symcavity.algebra.joint import KINKS, JointAverage
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged
@@ -155,7 +155,7 @@ def joint_average(side: Any, body: Expr, claimed: Expr) -> tuple[Any, int, str]:
 
 def _held_against(side: Any, body: Expr, claimed: Expr, seed: int) -> tuple[Any, int, str]:
     again = Again(side, [body, claimed], seed)
-    kinked = bool(again.pairs) or any(n.way == "rays" for n in claimed.atoms(JointAverage))
+    kinked = bool(again.pairs) or any(n.way == "rays" or n.body.has(*KINKS) for n in claimed.atoms(JointAverage))
     count = len(again.order)
     random = kinked or count > max(NODES)
     laws = read_quenched(list(again.laws), {q: dict(law.args) for q, law in again.laws.items()}, 15, {}, {})

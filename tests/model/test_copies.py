@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from sympy import Abs, Eq, Rational, Sum, Symbol, exp, sqrt
+from sympy import Abs, Eq, Rational, Sum, Symbol, exp, log, sqrt
 from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, DeclarationError, Feature, Global, N, P, Quenched, alpha, average, i, mu
@@ -145,3 +145,80 @@ def test_several_fits_of_one_data_set_average_over_their_masks():
         found.append((fits[0] @ fits[0] / 60, fits[0] @ fits[1] / 60))
     for known, seen in zip((first, both), np.array(found).T, strict=True):
         assert abs(seen.mean() - known) < 4 * seen.std() / np.sqrt(60) + 0.02 * known
+
+
+def teacher_of(slope):
+    """A logistic regression on labels that a teacher gives: the problem, and its values."""
+    t = Quenched("t", i)
+    field = Sum(x[mu, i] * t[i], (i, 1, N))
+    law = {1: 1 / (1 + exp(-slope * field)), -1: 1 / (1 + exp(slope * field))}
+    label = Quenched("s", mu, law=law, given=field)
+    problem = ConvexProblem(Sum(log(1 + exp(-label[mu] * heard)), (mu, 1, P)) + gamma * weights)
+    return problem, label, {alpha: 2, t: {1: Rational(1, 2), -1: Rational(1, 2)}}
+
+
+def logistic(data, labels, penalty):
+    """The weights of a logistic regression, by Newton's method."""
+    told, found = data * labels[:, None], np.zeros(data.shape[1])
+    for _ in range(60):
+        wrong = 1 / (1 + np.exp(told @ found))
+        force = penalty * found - told.T @ wrong
+        if abs(force).max() < 1e-9:
+            break
+        found -= np.linalg.solve((told.T * (wrong * (1 - wrong))) @ told + penalty * np.eye(len(found)), force)
+    return found
+
+
+def test_two_logistic_regressions_on_labels_that_a_teacher_gave_twice():
+    """One is the single fit; both together are as instances are, and labels that are given once are another thing."""
+    problem, label, values = teacher_of(3)
+    values |= {gamma: Rational(1, 5)}
+    first, both, second = overlap(problem.copies(2, share={label: 0}), values)
+    alone = float(problem.cavity().solve(values)[average(w[i] ** 2)])
+    assert first == pytest.approx(alone, rel=1e-9)
+    assert second == pytest.approx(alone, rel=1e-9)
+    rng, size, found = np.random.default_rng(1), 150, []
+    for _ in range(40):
+        data, teacher = rng.standard_normal((2 * size, size)) / np.sqrt(size), rng.choice([-1.0, 1.0], size)
+        truth = 1 / (1 + np.exp(-3 * data @ teacher))
+        fits = [logistic(data, np.where(rng.random(2 * size) < truth, 1.0, -1.0), 0.2) for _ in range(2)]
+        found.append(fits[0] @ fits[1] / size)
+    error = np.std(found) / np.sqrt(40)
+    assert abs(np.mean(found) - both) < 4 * error + both / size
+    assert abs(np.mean(found) - alone) > 10 * error
+
+
+def test_logistic_regressions_on_data_that_they_share_by_half():
+    """Each hears the teacher by its own data: alone it is the single fit, and both are as instances are."""
+    problem, _, values = teacher_of(3)
+    values |= {gamma: Rational(1, 5)}
+    first, both, second = overlap(problem.copies(2, share={x: u}), {**values, u: Rational(1, 2)})
+    alone = float(problem.cavity().solve(values)[average(w[i] ** 2)])
+    assert (first, second) == pytest.approx((alone, alone), rel=1e-9)
+    rng, size, found = np.random.default_rng(2), 150, []
+    for _ in range(40):
+        teacher = rng.choice([-1.0, 1.0], size)
+        data, more = rng.standard_normal((2, 2 * size, size)) / np.sqrt(size)
+        fits = []
+        for own in (data, data / 2 + np.sqrt(0.75) * more):
+            truth = 1 / (1 + np.exp(-3 * own @ teacher))
+            fits.append(logistic(own, np.where(rng.random(2 * size) < truth, 1.0, -1.0), 0.2))
+        found.append(fits[0] @ fits[1] / size)
+    error = np.std(found) / np.sqrt(40)
+    assert abs(np.mean(found) - both) < 4 * error + both / size
+    assert both < alone - 10 * error
+
+
+def test_a_label_of_a_copy_is_drawn_on_the_data_of_the_copy():
+    """Labels stand on couplings: where a copy has its own, its teacher is heard by these."""
+    problem, _, _ = teacher_of(1)
+    copies = problem.copies(2, share={x: u})
+    drawn = {str(q): str(q.given) for q in copies.labels}
+    assert drawn == {"s_1": "Sum(t[i]*x_1[mu, i], (i, 1, N))", "s_2": "Sum(t[i]*x_2[mu, i], (i, 1, N))"}
+
+
+def test_states_of_a_copy_are_averaged_over_its_own_field():
+    """No state of the other copy, and none of the labels that it alone is fitted to, stands in the equations."""
+    text = str(teacher_of(1)[0].copies(2, share={gamma: 0}).cavity().equations)
+    assert "<lambda**2" in text
+    assert all("eta^0_3" not in part.split("(eta", 1)[1].split(")")[0] for part in text.split("<lambda**2")[1:])

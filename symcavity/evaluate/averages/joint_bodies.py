@@ -95,7 +95,7 @@ class Body:
             zero = self._vanish(columns, given)[len(self.sides) :]
             tests = [np.where(z, 0.0, gap) for z, gap in zip(zero, self.gaps(*here, *own), strict=True)]
         found = self.call(*here, *tests, *own)
-        return np.broadcast_to(np.asarray(found), here[0].shape)
+        return np.broadcast_to(np.asarray(found), np.broadcast_shapes(*(c.shape for c in here)))
 
 
 def _degree(expr: Any, moving: set[LawSymbol]) -> float:

@@ -17,6 +17,7 @@ from sympy import Add, Expr, S
 
 from symcavity.algebra.compiled import compiled as function
 from symcavity.algebra.joint import (
+    MOST_BESIDE,
     MOST_RULED,
     RAYS,
     RULE,
@@ -30,6 +31,7 @@ from symcavity.algebra.joint import (
 from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+from symcavity.evaluate.averages import beside
 from symcavity.evaluate.averages.carried import Plane
 from symcavity.evaluate.averages.edges import HELD
 from symcavity.evaluate.averages.faces import Faces
@@ -44,6 +46,7 @@ from symcavity.shapes.sampling import SCRAMBLES
 
 PANELS = "panels"  # along rays, shorter and shorter towards the origin: for smooth laws that no polynomial resembles
 CARRIED = "carried"  # nodes of other parameters, between places of switching in a plane
+BESIDE = "beside"  # products of a rule in the fields that the law hears, and one in the others at each of its nodes
 CROSS = "cross"  # points on the axes, which give polynomials of the third degree exactly
 LEVELS: dict[str, dict[int, tuple[int, ...]]] = {
     RULE: {1: (24, 48, 96, 192), 2: (16, 24, 36, 54, 81), 3: (12, 18, 27, 40)},  # nodes along each field
@@ -51,7 +54,8 @@ LEVELS: dict[str, dict[int, tuple[int, ...]]] = {
     SAMPLES: {},
     PANELS: {1: (8, 16, 32), 2: (12, 18, 27, 40, 60, 90), 3: (8, 12, 18, 27)},  # directions along each angle
 }
-GOAL = {RULE: 1e-11, PANELS: 1e-11, RAYS: 1e-9}  # what finer nodes may change, relative to the average of the modulus
+OTHERS = {0: (1,), 1: (24, 36, 54, 81, 120, 180)}  # nodes along the field that the law does not hear
+GOAL = {RULE: 1e-11, BESIDE: 1e-11, PANELS: 1e-11, RAYS: 1e-9}  # what finer nodes change, by the average modulus
 BISECTIONS = 34  # steps with which switching is looked for along rays
 PLENTY = 384  # rays, from which on ENOUGH will do
 CUT, PLANAR = (6, 9, 14, 21, 32, 48), 2  # rays between two turns, in a plane
@@ -125,6 +129,7 @@ class Family:
         self.count = len(law.fields)
         self.cells = function(self.leaves, list(covariance))
         self.code = LawCode(self.law, self.leaves)
+        self.heard = [k for k, f in enumerate(self.law.fields) if f not in self.law.unheard]
         self.bent = bool(law.pairs) or self.code.bends is not None
         self.seen: np.ndarray | None = None
         self.loose: list[dict[LawSymbol, float]] = [{x: 1.0} for x in chosen]
@@ -211,6 +216,7 @@ class Family:
         bodies = [self.bodies[n] for n in nodes]
         jumps = any(body.sides for body in bodies)
         bent = way == RAYS or self.bent
+        is_beside = way == RULE and not bent and len(self.heard) == self.count - MOST_BESIDE
         known = (bent or jumps) and self.code.affine
         flat = known and all(body.affine for body in bodies)
         faces = self.code.faces(params, self.seen) if known else None
@@ -222,15 +228,17 @@ class Family:
             self.loose = [{x: v for x, v in way if abs(v) > ROUNDING} for way in ways]
             self.open.clear()
         rank = root.shape[1]
-        if not (bent or jumps):  # fields may have fewer dimensions than they are
+        if is_beside:
+            way = BESIDE
+        elif not (bent or jumps):  # fields may have fewer dimensions than they are
             cubic = self.code.affine and all(body.degree <= 3 for body in bodies)
-            way = CROSS if cubic else RULE if rank <= MOST_RULED else way
+            way = CROSS if cubic else RULE if rank <= MOST_RULED and len(self.heard) == self.count else way
         sampled = way in (SAMPLES, CROSS) and not (flat and rank < MOST_TURNED)
-        levels = (JUMPING if jumps else SMOOTH,) if sampled else TURNED if flat else LEVELS[way].get(rank, (1,))
+        levels = (JUMPING if jumps else SMOOTH,) if sampled else TURNED if flat else self._levels(way, root)
         trials = [(way, level) for level in levels]
         trials += [(PANELS, level) for level in LEVELS[PANELS][rank]] if way == RULE else []
         if self.enough in trials:
-            trials = trials[max(0, trials.index(self.enough) - 2) :]
+            trials = trials[max(0, trials.index(self.enough) - (1 if way == BESIDE else 2)) :]
         plane = None if jumps else self.plane
         is_planar = way == RAYS and faces is None and self.count == rank == PLANAR and self.code.hearing
         if is_planar and plane is None and self.pause:  # where they do not settle they are tried ever more rarely
@@ -247,6 +255,8 @@ class Family:
                 if (found := plane.carried(level, root @ root.T, params)) is None:
                     plane = plane if plane.settled is None else None  # too far from where it was made
                     continue
+            elif way == BESIDE:
+                found = self._beside(level, params, bodies, own)
             elif faces is not None and flat:
                 found = self._on_faces(faces, level, root, bodies, own)
             else:
@@ -281,6 +291,78 @@ class Family:
             raise NotConverged(said, means, gap, "weaker fields")
         self.known.get(params, {})["level"] = way, level
         return list(means) if gap < ENOUGH else [np.nan] * len(nodes)
+
+    def _levels(self, way: str, root: np.ndarray) -> tuple[int, ...]:
+        if way != BESIDE:
+            return LEVELS[way].get(root.shape[1], (1,))
+        rest = self.count - len(self.heard)
+        return tuple(range(max(len(LEVELS[RULE][len(self.heard)]), len(OTHERS[rest]))))
+
+    def _beside(
+        self, level: int, params: Any, bodies: Sequence[Body], own: Any
+    ) -> tuple[dict[LawSymbol, np.ndarray], np.ndarray] | None:
+        """All quantities of a law that does not hear all of its fields: it is solved at those that it hears."""
+        parts = beside.triangular(self.matrix(params), self.heard, RANK)
+        z, y = (ruled(part.shape[1], level) for ruled, part in ((_ruled, parts[0]), (_even, parts[2])))
+        x = self.code.solve(self._fields(parts[:2], z[0]), params, self.last.get((BESIDE, level)))
+        if x is None:
+            self.last.pop((BESIDE, level), None)
+            return None
+        self.last[BESIDE, level] = x
+        switching = [body for body in bodies if body.sides]
+        if switching and parts[2].size:  # in one field: it jumps where another variable has one value
+            here, there = (
+                np.concatenate([body.switches(columns, own) for body in switching])
+                for columns in (self._spread(x, parts, z[0], np.full((1, 1), at), params) for at in (0.0, 1.0))
+            )
+            with np.errstate(all="ignore"):
+                y = beside.cut(-here / (there - here), level + 2)
+        return self._spread(x, parts, z[0], y[0], params), z[1][:, None] * y[1]
+
+    def _fields(self, parts: Sequence[np.ndarray], z: np.ndarray) -> np.ndarray:
+        """The fields without what varies at given ones of those that the law hears."""
+        fields = np.empty((self.count, z.shape[1]), dtype=np.result_type(*parts))
+        fields[self.heard] = parts[0] @ z
+        fields[[k for k in range(self.count) if k not in self.heard]] = parts[1] @ z
+        return fields
+
+    def _spread(
+        self, x: np.ndarray, parts: Sequence[np.ndarray], z: np.ndarray, y: np.ndarray, params: Any
+    ) -> dict[LawSymbol, np.ndarray]:
+        """All quantities from the states: those that depend on other fields have a second axis, of their values."""
+        fields = self._fields(parts[:2], z)
+        out = {name: column[:, None] for name, column in self.code.columns(x, fields, params).items()}
+        rest = [k for k in range(self.count) if k not in self.heard]
+        every = list(fields[..., None])
+        for k, varied in zip(rest, np.tensordot(parts[2], y if y.ndim == 3 else y[:, None], axes=1), strict=True):
+            every[k] = every[k] + varied
+        out |= zip(self.law.fields, every, strict=True)
+        states = [out[u] for u in self.code.unknowns]
+        return out | dict(zip(self.code.defined, self.code.definitions(*states, *every, *params), strict=False))
+
+    def _beside_gradients(
+        self, nodes: Sequence[JointAverage], level: int, params: tuple[float, ...]
+    ) -> np.ndarray | None:
+        """Complex steps along each parameter, by nodes that were fine enough to agree with finer ones."""
+        parts = beside.triangular(self.matrix(params), self.heard, RANK)
+        if any(part.shape[0] != part.shape[1] for part in (parts[0], parts[2])):
+            return None
+        z, y = _ruled(len(self.heard), level), _even(self.count - len(self.heard), level)
+        weights = z[1][:, None] * y[1]
+        out = np.full((len(nodes), len(params)), np.nan)
+        x = self.code.solve(self._fields(parts[:2], z[0]), params, self.last.get((BESIDE, level)))
+        if x is None:
+            return out
+        for k in range(len(params)):
+            there = np.array(params, dtype=complex)
+            there[k] += 1j * STEP
+            ways = beside.moved(parts, self.matrix(there).imag / STEP, self.heard)
+            after = [part + 1j * STEP * way for part, way in zip(parts, ways, strict=True)]
+            stepped = self.code.stepped(x, self._fields(after[:2], z[0]), there)
+            columns = self._spread(stepped, after, z[0], y[0], there)
+            for n, node in enumerate(nodes):
+                out[n, k] = np.sum(np.imag(self.bodies[node].values(columns, {})) * weights) / STEP
+        return out
 
     def _sides(
         self, bodies: Sequence[Body], params: Any, own: Any
@@ -406,7 +488,7 @@ class Family:
             sides = look(z, None)[1]
             return None if sides is None else marks(sides)
 
-        centre = even_centre(seen) if planar else self.code.aside(root, params)
+        centre = even_centre(seen) if planar and not self.code.normals else self.code.aside(root, params)
         reach, count = REACH + float(np.linalg.norm(centre)), rays.shape[1]
         ray, r = np.repeat(np.arange(count), SCAN), np.tile(np.linspace(0, reach, SCAN), count)
 
@@ -464,7 +546,13 @@ class Family:
                 return np.full(len(params), np.nan)
             way, level = self.known[params]["level"]
             alike = [n for n, b in self.bodies.items() if n.way == node.way and not (b.own or b.sides)]
-            rows = self._gradients(alike, way, level, params)
+            rows = (
+                self._beside_gradients(alike, max(level - 1, 0), params)
+                if way == BESIDE
+                else self._gradients(alike, way, level, params)
+            )
+            if rows is None:
+                return None
             found.update(zip(alike, rows, strict=True))
         return found[node]
 
@@ -507,6 +595,17 @@ class Family:
         except np.linalg.LinAlgError:
             said = "A law of several states is singular at some fields: kinks that meet share their multipliers."
             raise NotConverged(said, hint="kinks that meet as one: Abs(h) for Max(0, h) + Max(0, -h)") from None
+
+
+def _ruled(count: int, level: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes along fields that a law hears, beside others."""
+    levels = LEVELS[RULE][count]
+    return _hermite(count, levels[min(level, len(levels) - 1)])
+
+
+def _even(count: int, level: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes along fields that a law does not hear."""
+    return beside.even(count, OTHERS[count][min(level, len(OTHERS[count]) - 1)])
 
 
 @lru_cache(maxsize=32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sympy import Abs, Add, Dummy, Expr, Integer, Max, Min, Mul, Piecewise, Pow, Rational, S, Sum
+from sympy import Abs, Add, Dummy, Expr, Integer, Max, Min, Mul, Piecewise, Pow, Rational, S, Sum, preorder_traversal
 
 from symcavity.errors import DeclarationError
 from symcavity.model.couplings import Coupling
@@ -46,7 +46,7 @@ class Proportion(Rewriting):
 def terms_of(expr: Expr) -> list[Expr]:
     """The terms of an expression, with its sums as they stand: an expansion would split their summands."""
     sums = {}
-    for total in expr.atoms(Sum):
+    for total in (node for node in preorder_traversal(expr) if isinstance(node, Sum)):  # in the order of the expression
         sizes = [f for f in Mul.make_args(total.function) if _is_size(f)]
         body = Mul(*(f for f in Mul.make_args(total.function) if f not in sizes))
         sums[total] = Mul(*sizes, Dummy()), Sum(body, *total.limits)

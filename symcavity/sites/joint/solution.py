@@ -15,6 +15,7 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.sites.branching.averages import quenched_average
 from symcavity.sites.by_parts import by_parts, weights
+from symcavity.sites.joint.apart import apart
 from symcavity.sites.joint.combined import combined
 from symcavity.sites.protocol import Unbranched
 
@@ -98,11 +99,22 @@ class JointEnsemble:
                 _, field, factor = self.sources[response.field]
                 total += by_parts(self, field, weight / factor * response.state, self.over_fields)
             return total
+        inside, law = self._inside(body)
+        fields = [f for f in self.fields if self.solution.symbols[f] in law.fields]
+        lower = [self.covariance[a, b] for k, a in enumerate(fields) for b in fields[: k + 1]]
+        return JointAverage(inside, *combined(inside, law, lower))
+
+    def _inside(self, body: Expr) -> tuple[Expr, JointLaw]:
+        """An expression in the symbols of the law, and the part of the law that it needs."""
         symbols = self.solution.symbols
         rule: dict[Any, Any] = {r: slope(symbols[r.state], symbols[self._source(r)]) for r in body.atoms(SiteResponse)}
-        inside = body.xreplace(rule).xreplace(dict(symbols))
-        lower = [self.covariance[a, b] for k, a in enumerate(self.fields) for b in self.fields[: k + 1]]
-        return JointAverage(inside, *combined(inside, self.solution.law, lower))
+        return apart(body.xreplace(rule).xreplace(dict(symbols)), self.solution.law)
+
+    def feels(self, body: Expr, label: SiteQuantity) -> bool:
+        """Whether an expression depends on a label, itself or by the states in it."""
+        jumping = {r: r.state for r in body.atoms(SiteResponse) if self._jumps(r) or r.field == label.family.given}
+        inside, law = self._inside(body.xreplace(jumping))
+        return bool(inside.has(label) or (inside.has(LawSymbol) and law.has(label)))
 
     def _jumps(self, response: SiteResponse) -> bool:
         """Whether the law has no derivative along the source of this response, for it jumps there."""
