@@ -12,9 +12,23 @@ from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import site_quantities
 
 
-def by_parts(ensemble: Any, field: Any, body: Expr, average: Callable[[Expr], Expr]) -> Expr:
-    """The average of the derivative of a body along one of the fields: ``sum_b (C^-1)_ab <eta_b body>``."""
-    fields, covariance = ensemble.fields, ensemble.covariance
+def by_parts(
+    ensemble: Any, field: Any, body: Expr, average: Callable[[Expr], Expr], heard: Sequence[Any] | None = None
+) -> Expr:
+    """The average of the derivative of a body along one of the fields: ``sum_b (C^-1)_ab <eta_b body>``.
+
+    Parameters
+    ----------
+    ensemble
+        With ``fields`` and their ``covariance``.
+    field, body : Symbol, Expr
+    average : callable
+    heard : sequence of Symbol, optional
+        The fields on which the body depends, where it is not all: C is their covariance, and no other is averaged.
+    """
+    fields, covariance = ensemble.fields if heard is None else heard, ensemble.covariance
+    if field not in fields:
+        return S.Zero
     inverse = Matrix([[covariance[a, b] for b in fields] for a in fields]).inv()
     row = fields.index(field)
     return Add(*(cancel(inverse[row, column]) * average(body * other) for column, other in enumerate(fields)))

@@ -24,10 +24,19 @@ def lasso():
     return ConvexProblem(Sum((1 - u) ** 2, (mu, 1, P)) / 2 + gamma * Sum(Abs(w[i]), (i, 1, N))).cavity()
 
 
-def test_a_spent_budget_says_what_was_being_done():
-    theory = logistic()
-    with pytest.raises(OutOfTime, match="digits of a root") as caught:
-        theory.solve(values, dps=400, timeout=0.5)
+def test_a_spent_budget_says_what_was_being_done(monkeypatch):
+    """The clock stands still until digits are computed, and then goes on by a second with each look at it."""
+    theory, clock, right = logistic(), [0.0], watch.Watch.tick
+
+    def noted(self, stage):
+        clock[0] += (stage or self.stage) == "digits of a root"
+        right(self, stage)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(watch.time, "monotonic", lambda: clock[0])
+        patch.setattr(watch.Watch, "tick", noted)
+        with pytest.raises(OutOfTime, match="digits of a root") as caught:
+            theory.solve(values, dps=60, timeout=2)
     assert isinstance(caught.value, TimeoutError)
     assert theory.solve(values, dps=20, timeout=60)[average(w[i] ** 2)] > 0
 

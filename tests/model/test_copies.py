@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from sympy import Abs, Eq, Rational, Sum, Symbol, exp, log, sqrt
+from sympy import Abs, Eq, Rational, Sum, Symbol, exp, log, sign, sqrt
 from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, DeclarationError, Feature, Global, N, P, Quenched, alpha, average, i, mu
@@ -222,3 +222,17 @@ def test_states_of_a_copy_are_averaged_over_its_own_field():
     text = str(teacher_of(1)[0].copies(2, share={gamma: 0}).cavity().equations)
     assert "<lambda**2" in text
     assert all("eta^0_3" not in part.split("(eta", 1)[1].split(")")[0] for part in text.split("<lambda**2")[1:])
+
+
+def test_copies_of_a_loss_that_jumps_with_its_teacher():
+    """A response to the teacher's field is found by the fields of the own copy: one is the single fit."""
+    t, slack = Quenched("t", i), Rational(1, 5)
+    teacher = Sum(x[mu, i] * t[i], (i, 1, N))
+    problem = ConvexProblem(Sum(log(1 + exp(-sign(teacher) * heard)), (mu, 1, P)) + gamma * weights)
+    values = {alpha: 2, t: {1: Rational(1, 2), -1: Rational(1, 2)}}
+    one, other = Symbol("gamma_1", positive=True), Symbol("gamma_2", positive=True)
+    first, both, second = overlap(problem.copies(2, share={gamma: 0}), {**values, one: slack, other: 1})
+    theory = problem.cavity()
+    alone = [float(theory.solve({**values, gamma: g})[average(w[i] ** 2)]) for g in (slack, 1)]
+    assert [first, second] == pytest.approx(alone, rel=1e-9)
+    assert 0 < both < np.sqrt(first * second)

@@ -11,6 +11,8 @@ import numpy as np
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.shapes.sampling import SCRAMBLES
 
+SAID = "some averages are sampled, and known to the digits that .stderr(...) shows only"
+
 
 class SampledSolution(Solution):
     """A solution whose averages are taken over quasi-random samples, in independent sets.
@@ -26,6 +28,7 @@ class SampledSolution(Solution):
     def __init__(self, whole: Solution, part: Callable[[int], Solution]) -> None:
         self.__dict__.update(whole.__dict__)
         self._part = part
+        self.remarks += (SAID,)
 
     @cached_property
     def parts(self) -> list[Solution]:

@@ -97,12 +97,17 @@ class JointEnsemble:
             total = self.over_fields(rest)
             for response, weight in found:
                 _, field, factor = self.sources[response.field]
-                total += by_parts(self, field, weight / factor * response.state, self.over_fields)
+                state = weight / factor * response.state
+                total += by_parts(self, field, state, self.over_fields, self._heard(self._inside(state)[1]))
             return total
         inside, law = self._inside(body)
-        fields = [f for f in self.fields if self.solution.symbols[f] in law.fields]
+        fields = self._heard(law)
         lower = [self.covariance[a, b] for k, a in enumerate(fields) for b in fields[: k + 1]]
         return JointAverage(inside, *combined(inside, law, lower))
+
+    def _heard(self, law: JointLaw) -> list[Symbol]:
+        """The fields that a part of the law hears."""
+        return [f for f in self.fields if self.solution.symbols[f] in law.fields]
 
     def _inside(self, body: Expr) -> tuple[Expr, JointLaw]:
         """An expression in the symbols of the law, and the part of the law that it needs."""
