@@ -30,6 +30,7 @@ from symcavity.finite.newton import (
 from symcavity.finite.quadratic import Assembled, quadratic_program
 from symcavity.finite.stability import leading_eigenvalue
 from symcavity.finite.units import Units
+from symcavity.finite.vertices import decided
 from symcavity.model.kinds import Kind
 from symcavity.model.system import System
 
@@ -234,13 +235,16 @@ def _by_cuts(instance: Instance) -> Iterator[Solved | Missed]:
 
 def _finish(instance: Instance, state: State, method: str, *, repairs: int = REPAIRS) -> Solved | None:
     """Solve to rounding on the branches found; keep what the path gave where they are degenerate."""
-    try:
-        polished, _, at = solve_active(instance, state.copy(), repairs=repairs)
-        residuals = instance.residuals(polished)
-        if _holds(residuals, polished):
-            return _settled(instance, polished, residuals, method, _strict(at))
-    except np.linalg.LinAlgError:
-        pass
+    for start in (state.copy, lambda: decided(instance, state)):
+        try:
+            if (begin := start()) is None:
+                continue
+            polished, _, at = solve_active(instance, begin, repairs=repairs)
+            residuals = instance.residuals(polished)
+            if _holds(residuals, polished):
+                return _settled(instance, polished, residuals, method, _strict(at))
+        except np.linalg.LinAlgError:
+            pass
     residuals = instance.residuals(state)
     if _holds(residuals, state) and scale_of(state) < _FAR:
         flat = minimisers(instance, state, beside(instance, state), sharp=False)

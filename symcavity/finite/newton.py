@@ -131,7 +131,8 @@ def local_system(
     )
 
 
-def _active_weights(active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def active_weights(active: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The weights of both members in the row of each pair: one for that which is zero."""
     return active.astype(float), (~active).astype(float)
 
 
@@ -144,7 +145,7 @@ def linearise(instance: Instance, state: State) -> LinearSystem:
     same = np.array_equal(idle, instance.idle) and all(np.array_equal(on, last[s]) for s, on in state.active.items())
     if same:
         return system
-    system = _linear(instance, state, {s: _active_weights(on) for s, on in state.active.items()}, grouped=True)
+    system = _linear(instance, state, {s: active_weights(on) for s, on in state.active.items()}, grouped=True)
     if instance.system.affine:
         instance.memory["branches"] = dict(state.active), instance.idle.copy(), system
     return system
@@ -242,7 +243,7 @@ def summed(parts: Iterable[np.ndarray]) -> np.ndarray:
 
 def pinned(instance: Instance, state: State, kind: Kind) -> np.ndarray:
     """Tell which variables of a kind its own equations hold fixed, whatever its fields: (sites, variables)."""
-    weights = _active_weights(state.active[kind])
+    weights = active_weights(state.active[kind])
     return Plane(local_system(instance, kind, slopes(instance, state, kind), weights, grouped=True)).pinned
 
 

@@ -1,5 +1,6 @@
 """Losses by cases of labels whose values are not declared: every case is seen when branches are laid out."""
 
+import numpy as np
 import pytest
 from sympy import Eq, KroneckerDelta, Max, Piecewise, Rational, Sum, Symbol
 
@@ -52,3 +53,31 @@ def test_a_case_at_a_value_of_zero(by_product):
     declared = Quenched("y", mu, {0: Rational(1, 2), 1: Rational(1, 2)})
     cases = Piecewise((Max(0, 1 - h), Eq(declared[mu], 0)), (Max(0, 1 + h), True))
     assert fitted(cases, {alpha: 1, shrinkage: 1}) == pytest.approx(by_product, rel=1e-12)
+
+
+def test_instances_do_not_depend_on_how_cases_are_spelt():
+    """A kink of the case of another label has a bound that nothing holds; it is put on the kink."""
+    ridge = shrinkage * Sum(w[i] ** 2, (i, 1, N)) / 2
+    cases = Piecewise((Max(0, 1 - h + b), Eq(y[mu], 1)), (Max(0, 1 + h - b), True))
+    runs = [
+        ConvexProblem(Sum(loss, (mu, 1, P)) + ridge).simulate(HALVES, N=60, seeds=5)
+        for loss in (Max(0, 1 - y[mu] * (h - b)), cases)
+    ]
+    one, other = ([np.append(sample["w"], sample["b"]) for sample in run.feasible] for run in runs)
+    assert len(one) == len(other) == 5
+    assert np.allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+def test_instances_of_three_ordered_classes():
+    """Two thresholds, of which the class between hears both: three kinks, and no datum hears all."""
+    low, high, label = Global("low"), Global("high"), Quenched("label", mu)
+    loss = Piecewise(
+        (Max(0, 1 + h - low), Eq(label[mu], 0)),
+        (Max(0, 1 - h + low) + Max(0, 1 + h - high), Eq(label[mu], 1)),
+        (Max(0, 1 - h + high), True),
+    )
+    problem = ConvexProblem(Sum(loss, (mu, 1, P)) + shrinkage * Sum(w[i] ** 2, (i, 1, N)) / 2)
+    thirds = {alpha: 1, shrinkage: 1, label: {k: Rational(1, 3) for k in range(3)}}
+    run = problem.simulate(thirds, N=60, seeds=4)
+    assert len(run.feasible) == 4
+    assert run.residuals.worst < 1e-9
