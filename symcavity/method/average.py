@@ -337,7 +337,7 @@ class ParameterBook:
         responses = body.atoms(SiteResponse)
         heard = {r.field.family for r in responses if r.field is not None}
         ends = [_number(family.name) for r in responses for family in (r.state.family, *heard)]
-        numbered = len(ends) == 2 and all(ends) and {family.name for family in heard} <= self.many
+        numbered = len(responses) == len(heard) == 1 and all(ends) and {family.name for family in heard} <= self.many
         label = response_label(body, heard if numbered else self.own) if responses else moment_label(body)
         if label and numbered:  # which state, and which field
             label = f"{label.rstrip('0123456789').rstrip('_')}_{''.join(ends)}"
