@@ -344,9 +344,7 @@ class Theory:
     def _independent(self) -> tuple[list[Equation], dict[Symbol, Symbol]]:
         """The closed system without the unknowns that equal others from the start, and those."""
         first: dict[Expr, OrderParameter] = {}
-        same: dict[Symbol, Symbol] = {
-            s: first[v] for s, v in self.closures.items() if not v.is_number and first.setdefault(v, s) != s
-        }
+        same: dict[Symbol, Symbol] = {s: first[v] for s, v in self.closures.items() if first.setdefault(v, s) != s}
         return [e for e in self.equations if e.lhs not in same], same
 
     def _eliminate(self, last: tuple[Symbol, ...]) -> Closed:

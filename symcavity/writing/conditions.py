@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sympy import Abs, Add, S
+from sympy.logic.boolalg import to_dnf
 
 from symcavity.model.averages import condition_of
 from symcavity.sites.sets.averages import REGIME
@@ -49,6 +50,9 @@ class ConditionPrinter(TreePrinter):
 
     def _print_Or(self, expr: Any) -> Row:
         return joined(map(self.row, sorted(expr.args, key=str)), " ", words(" or "), " ")
+
+    def _print_ITE(self, expr: Any) -> Row:
+        return self.row(to_dnf(expr))
 
     def _print_BooleanTrue(self, _expr: Any) -> Row:
         return beside(words("always"))

@@ -35,7 +35,7 @@ from sympy import (
 )
 from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
-from sympy.logic.boolalg import And, BooleanFalse, BooleanTrue, Not, Or
+from sympy.logic.boolalg import ITE, And, BooleanFalse, BooleanTrue, Not, Or
 from sympy.printing.numpy import SciPyPrinter
 from sympy.printing.pycode import MpmathPrinter
 
@@ -240,6 +240,9 @@ class Program:
             words = (" and ", " or ") if self.loops else (" & ", " | ")
             word = words[isinstance(expr, Or)]
             return _joined(word, [f"({of(a)})" for a in expr.args])
+        if isinstance(expr, ITE):  # a condition by cases
+            test, one, other = expr.args
+            return of(Or(And(test, one), And(Not(test), other)))
         if isinstance(expr, Not):
             return f"not {of(expr.args[0])}" if self.loops else f"~{of(expr.args[0])}"
         if isinstance(expr, BooleanTrue | BooleanFalse | ExprCondPair):
