@@ -103,7 +103,10 @@ def _by_few_values(expr: Expr) -> set[int | None] | None:
     few = [leaf for leaf in open_.atoms(FewValued) if leaf.few]
     if prod(len(leaf.few) for leaf in few) > _MOST_CASES:
         return None
-    return {_sign_of(open_.xreplace(dict(zip(few, c, strict=True)))) for c in product(*(x.few for x in few))}
+    try:
+        return {_sign_of(open_.xreplace(dict(zip(few, c, strict=True)))) for c in product(*(x.few for x in few))}
+    except ValueError:  # Max and Min refuse what is not real at some value
+        return {None}
 
 
 def weak_sign_of(expr: Any) -> int | None:

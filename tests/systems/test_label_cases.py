@@ -2,9 +2,24 @@
 
 import numpy as np
 import pytest
-from sympy import Eq, KroneckerDelta, Max, Piecewise, Rational, Sum, Symbol
+from sympy import Eq, Heaviside, KroneckerDelta, Max, Min, Piecewise, Rational, Sum, Symbol
 
-from symcavity import ConvexProblem, Coupling, Feature, Global, N, P, Quenched, alpha, average, i, mu
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Feature,
+    Global,
+    N,
+    P,
+    Problem,
+    Quenched,
+    UnsupportedLaw,
+    ValuesError,
+    alpha,
+    average,
+    i,
+    mu,
+)
 
 x, w, b = Coupling("x"), Feature("w"), Global("b")
 y = Quenched("y", mu)
@@ -47,6 +62,30 @@ def test_a_label_beyond_a_far_bound(by_product):
     cases = Piecewise((Max(0, 1 - h), y[mu] > 40), (Max(0, 1 + h), True))
     values = HALVES | {y: {50: Rational(1, 2), 0: Rational(1, 2)}}
     assert fitted(cases, values) == pytest.approx(by_product, rel=1e-12)
+
+
+def test_a_loss_between_bounds_at_a_temperature():
+    """Its bends are conditions by cases of the label, which have numerical code and are printed."""
+    beta, ridge = Symbol("beta", positive=True), shrinkage * Sum(w[i] ** 2, (i, 1, N)) / 2
+    cases = Piecewise((Min(1, Max(0, 1 - h)), Eq(y[mu], 1)), (Min(1, Max(0, 1 + h)), True))
+    theories = [
+        Problem(Sum(loss, (mu, 1, P)) + ridge).gibbs(beta).cavity() for loss in (Min(1, Max(0, 1 - y[mu] * h)), cases)
+    ]
+    one, other = (float(theory.solve({**HALVES, beta: 2})[average(w[i] ** 2)]) for theory in theories)
+    assert one == pytest.approx(other, rel=1e-9)
+    assert "ITE(" not in theories[1].derivation.to_text()
+
+
+@pytest.mark.parametrize("values", [None, {1: Rational(1, 2), -1: Rational(1, 2)}])
+def test_errors_that_are_counted_by_cases_of_a_label_are_refused_in_words(values):
+    label = Quenched("y", mu, values)
+    for loss in (
+        Heaviside(1 - label[mu] * h),
+        Piecewise((Heaviside(1 - h), Eq(label[mu], 1)), (Heaviside(1 + h), True)),
+    ):
+        problem = Problem(Sum(loss, (mu, 1, P)) + shrinkage * Sum(w[i] ** 2, (i, 1, N)) / 2)
+        with pytest.raises((UnsupportedLaw, ValuesError), match="order|positive values"):
+            problem.cavity().solve({alpha: 3, shrinkage: 1} | ({} if values else {label: HALVES[y]}))
 
 
 def test_a_case_at_a_value_of_zero(by_product):

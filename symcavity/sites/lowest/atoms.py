@@ -17,6 +17,7 @@ from symcavity.algebra.signs import OpenSlope, Signs, Undetermined, sign_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.sites.branching.arranging import IllPosed
 
+LABELS = "labels of either sign that are independent of the couplings may be left out: y*x is distributed like x"
 SUPPORTED = "energies that are polynomials of degree two between points; discrete states; inequalities"
 
 
@@ -116,6 +117,7 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
         raise IllPosed(
             f"The order of the minima of the energy {_named(energy, x)} depends on the sign of {problem.coefficient}.",
             SUPPORTED,
+            LABELS,
         ) from None
     if any(p is not None and len(p) > 3 for p in values):
         raise UnsupportedLaw(f"A piece of the energy {_named(energy, x)} is not a square.", SUPPORTED)

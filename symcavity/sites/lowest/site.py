@@ -20,7 +20,7 @@ from symcavity.sites.branching.arranging import IllPosed
 from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.draws import DRAWS, sample_value, symbols_in
 from symcavity.sites.branching.solution import Region, SiteSolution
-from symcavity.sites.lowest.atoms import SUPPORTED, Atom, atoms_of, discrete
+from symcavity.sites.lowest.atoms import LABELS, SUPPORTED, Atom, atoms_of, discrete
 from symcavity.sites.lowest.envelope import Envelope, direct, local, numbers, sequence, simple, where_it_is
 from symcavity.sites.protocol import Heard, SiteProblem
 from symcavity.sites.thermal.summed import answer_to_states, moving_field, moving_fields, weight_of
@@ -171,7 +171,7 @@ def solve_lowest(problem: SiteProblem) -> LowestSolution:
         return last[1]
     for test, _ in cases:
         if test in (S.true, S.false) or test.has(*(h.eta for h in problem.heard), SiteQuantity):
-            raise IllPosed(f"{problem.text}: its minima come in different orders.", SUPPORTED)
+            raise IllPosed(f"{problem.text}: its minima come in different orders.", SUPPORTED, LABELS)
     elsewhere = Or(*(test for test, _ in cases))
     assumed = (c.func(Piecewise((S.One, elsewhere), (c.lhs, True)), 0, evaluate=False) for c in last[1].assumed)
     return replace(last[1], cases=cases, assumed=tuple(assumed))
