@@ -84,7 +84,7 @@ def test_errors_that_are_counted_by_cases_of_a_label_are_refused_in_words(values
         Piecewise((Heaviside(1 - h), Eq(label[mu], 1)), (Heaviside(1 + h), True)),
     ):
         problem = Problem(Sum(loss, (mu, 1, P)) + shrinkage * Sum(w[i] ** 2, (i, 1, N)) / 2)
-        with pytest.raises((UnsupportedLaw, ValuesError), match="order|positive values"):
+        with pytest.raises((UnsupportedLaw, ValuesError), match=r"order|positive values"):
             problem.cavity().solve({alpha: 3, shrinkage: 1} | ({} if values else {label: HALVES[y]}))
 
 
