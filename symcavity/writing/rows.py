@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from sympy import Add, Dummy, Expr, Mul, S, Sum, Symbol, count_ops
@@ -95,7 +95,7 @@ def row_of(obj: Any) -> Row:
     return Row(tuple(items), (True,) * len(items))
 
 
-@cache
+@lru_cache(maxsize=1024)
 def solved(total: Expr) -> Equation | None:
     """What says that a sum vanishes, by what is known of it: one name, what is given, or two terms; a law stays."""
     sums = total.atoms(Sum)
