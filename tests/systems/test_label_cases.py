@@ -64,6 +64,17 @@ def test_a_label_beyond_a_far_bound(by_product):
     assert fitted(cases, values) == pytest.approx(by_product, rel=1e-12)
 
 
+def test_kinks_whose_order_is_that_of_labels_and_a_number():
+    """A label drawn near zero is never above five: both orders are seen, and the law holds for each."""
+    ridge = shrinkage * Sum(w[i] ** 2, (i, 1, N)) / 2
+    problem = ConvexProblem(Sum(Max(0, y[mu] - h) + Max(0, h - 5), (mu, 1, P)) + ridge)
+    theory, weak = problem.cavity(), {alpha: 2, shrinkage: Rational(1, 20)}
+    for labels in ({1: 1}, {7: 1}, {7: Rational(1, 2), 1: Rational(1, 2)}):
+        size = float(theory.solve({**weak, y: labels})[average(w[i] ** 2)])
+        seen = problem.simulate({**weak, y: labels}, N=100, seeds=8)[average(w[i] ** 2)]
+        assert abs(seen.mean - size) < 4 * seen.stderr
+
+
 def test_a_loss_between_bounds_at_a_temperature():
     """Its bends are conditions by cases of the label, which have numerical code and are printed."""
     beta, ridge = Symbol("beta", positive=True), shrinkage * Sum(w[i] ** 2, (i, 1, N)) / 2

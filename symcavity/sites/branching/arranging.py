@@ -15,11 +15,13 @@ from symcavity.algebra.precision import exact_function, mp
 from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.convexity import seeded
-from symcavity.model.quantities import Global
+from symcavity.model.quantities import Global, Quenched, site_quantities
 from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.draws import DRAWS, Cases, Draws, symbols_in
 from symcavity.sites.branching.solution import Region
 from symcavity.sites.branching.unknowns import GRID, straightened, turned
+
+Arranged = tuple[tuple[Region, ...], tuple[Branch, ...], Expr, tuple[Relational, ...]]
 
 TRIALS = 2000
 OVERFLOW = 300.0  # beyond, exponentials overflow, and an undefined value says nothing
@@ -97,9 +99,25 @@ class Layout:
     def _moving(self) -> set[Symbol]:
         return {self.inner, *(b.implicit[0] for b in self.branches if b.implicit)}
 
-    def arrange(self) -> tuple[tuple[Region, ...], tuple[Branch, ...], Expr, tuple[Relational, ...]]:
-        """Return (regions, branches, reflection, inequalities left open)."""
-        symbols, cases = symbols_in(self._exprs(), self._moving()), Cases(self._exprs(), list(self._moving()))
+    def arrange(self) -> Arranged:
+        """Return (regions, branches, reflection, inequalities left open).
+
+        Where an order that was seen at all draws is left open by labels, they are drawn on both sides of it, too.
+        """
+        found = self._arranged(())
+        known = self.overlapping, self.reference
+        if not (asked := [c for c in found[-1] if site_quantities(c, Quenched)]):
+            return found
+        try:
+            return self._arranged(asked)
+        except UnsupportedLaw:  # in no one order there is no formula: the order is a condition on the labels
+            self.overlapping, self.reference = known
+            return found
+
+    def _arranged(self, asked: Sequence[Relational]) -> Arranged:
+        """The same, with labels on both sides of some inequalities."""
+        exprs = [*self._exprs(), *asked]
+        symbols, cases = symbols_in(exprs, self._moving()), Cases(exprs, list(self._moving()))
         self._turn_falling(symbols)
 
         def call(expr: Expr, *first: Symbol) -> Any:
@@ -132,7 +150,7 @@ class Layout:
             if any(b.implicit for b in self.branches):
                 if self.reference == 1 and (other := self._reference(implicit=True)) != 1:
                     self.reference = other
-                    return self.arrange()
+                    return self._arranged(asked)
                 raise UnsupportedLaw(
                     f"{self.text}: the order of its branches depends on the parameters, and some are implicit.",
                     "implicit laws whose branches come in one order",
