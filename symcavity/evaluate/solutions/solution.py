@@ -338,6 +338,8 @@ class Solution(Scattering):
     @property
     def digits(self) -> int:
         """The number of known digits, at most ``dps``: the equations are met to so many."""
+        if not mp.isfinite(self.residual):
+            return 0
         known = -float(mp.log10(self.residual)) if self.residual > 0 else self.dps
         return min(max(int(known), 0), self.dps)
 
