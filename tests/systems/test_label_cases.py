@@ -99,6 +99,14 @@ def test_errors_that_are_counted_by_cases_of_a_label_are_refused_in_words(values
             problem.cavity().solve({alpha: 3, shrinkage: 1} | ({} if values else {label: HALVES[y]}))
 
 
+def test_ten_classes_are_all_seen():
+    """So many tests on one label come out one by one; the last class and the first have kinks of their own."""
+    label = Quenched("k", mu)
+    cases = Piecewise(*((Max(0, 1 - h), Eq(label[mu], k)) for k in range(9)), (Max(0, 1 + h), True))
+    values = {alpha: 1, shrinkage: 1, label: {0: Rational(1, 4), 8: Rational(1, 4), 9: Rational(1, 2)}}
+    assert fitted(cases, values) == pytest.approx(fitted(Max(0, 1 - y[mu] * h)), rel=1e-12)
+
+
 def test_a_case_at_a_value_of_zero(by_product):
     declared = Quenched("y", mu, {0: Rational(1, 2), 1: Rational(1, 2)})
     cases = Piecewise((Max(0, 1 - h), Eq(declared[mu], 0)), (Max(0, 1 + h), True))

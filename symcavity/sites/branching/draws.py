@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from itertools import islice, product
+from itertools import product
+from math import prod
 from typing import Any
 
 from sympy import Eq, Expr, Float, KroneckerDelta, Ne, Symbol
@@ -49,15 +50,20 @@ class Cases:
 
     def __init__(self, exprs: Sequence[Expr], moving: Sequence[Symbol]) -> None:
         found = {t for e in exprs for t in e.atoms(Relational, KroneckerDelta)}
-        tests = [(t, _by_label(t)) for t in sorted(found, key=str) if not t.has(*moving)]
-        self._tests = [(t, *label) for t, label in tests if label is not None]
-        ways = [(0, None) if isinstance(t, Eq | Ne | KroneckerDelta) else (-1, 1) for t, _, _ in self._tests]
-        self._ways = list(islice(product(*ways), MOST_CASES))
+        self._choices: dict[SiteQuantity, list[tuple[Expr, int] | None]] = {}  # of each label: a place, and its side
+        for test in sorted(found, key=str):
+            if test.has(*moving) or (by_label := _by_label(test)) is None:
+                continue
+            label, place = by_label
+            sides = (0,) if isinstance(test, Eq | Ne | KroneckerDelta) else (-1, 1)
+            self._choices.setdefault(label, [None]).extend((place, side) for side in sides)
+        self._number = prod(map(len, self._choices.values()))
+        self._every = list(product(*self._choices.values())) if self._number <= MOST_CASES else []
 
     @property
     def number(self) -> int:
-        """How many draws show all of them, each several times where they are few."""
-        return max(DRAWS, len(self._ways))
+        """How many draws show all of them, each several times where they are few; a sample of very many."""
+        return max(DRAWS, min(self._number, MOST_CASES))
 
     def decide(self, draw: int, symbols: Sequence[Any], point: Sequence[float], rng: random.Random) -> list[float]:
         """Move labels at a point so that each test comes out in the way whose turn it is.
@@ -71,16 +77,20 @@ class Cases:
         rng : Random
             How far beyond a bound a label lies.
         """
+        if not self._choices:
+            return list(point)
         here = dict(zip(symbols, point, strict=True))
-        for (_, label, place), way in zip(self._tests, self._ways[draw % len(self._ways)], strict=True):
-            if way is None or label not in here:
+        every = self._choices.values()
+        chosen = self._every[draw % self._number] if self._every else [rng.choice(each) for each in every]
+        for label, choice in zip(self._choices, chosen, strict=True):
+            if choice is None or label not in here:
                 continue
+            place, side = choice
             at = float(place.xreplace({s: Float(v) for s, v in here.items() if s != label}))
-            at += way * abs(rng.gauss(0, 1.0))
-            values = label.family.values
-            if values:
-                at = min(map(float, values), key=lambda v: abs(v - at))
-            if values or at > 0 or not label.family.positive:
+            at += side * abs(rng.gauss(0, 1.0))
+            if label.family.values:
+                here[label] = min(map(float, label.family.values), key=lambda v: abs(v - at))
+            elif at > 0 or not label.family.positive:
                 here[label] = at
         return [here[s] for s in symbols]
 
