@@ -1,4 +1,4 @@
-"""Sites whose branches leave a variable free that no other site hears: another pair decides it.
+"""Sites whose branches leave an auxiliary variable free that no other site hears: another pair decides it.
 
 A kink whose factor is zero at a site, as that of the case of another label, has a bound that nothing holds: both of its
 multipliers are zero, and any bound above the kink will do. It is put on the kink, where the branches have one solution.
@@ -17,6 +17,8 @@ _SINGULAR = 1e-12  # of the largest singular value: what is less is rounding
 def decided(instance: Instance, state: State) -> State | None:
     """Return a state in which such variables are zero members of pairs; None where no site has one.
 
+    Declared states that are free are another matter: there the minimum is flat.
+
     Parameters
     ----------
     instance, state : Instance, State
@@ -28,11 +30,13 @@ def decided(instance: Instance, state: State) -> State | None:
             continue
         at, values = slopes(instance, state, kind), gaps(instance, state, kind).q
         on = active[kind].copy()
+        mine = np.eye(law.k)[instance.system.own[0][kind]]
+        states = np.broadcast_to(mine, (len(on), *mine.shape))
         for _ in range(law.kp):
             wp, wq = active_weights(on)
             rows = wp[:, :, None] * at.p_slopes + wq[:, :, None] * at.q_slopes
-            # what leaves the equations of a site as they are, and is heard by no other site
-            _, sizes, ways = np.linalg.svd(np.concatenate([at.slopes, rows, at.emits, at.condition], axis=1))
+            # what leaves the equations of a site and its declared states as they are, and is heard by no other site
+            _, sizes, ways = np.linalg.svd(np.concatenate([at.slopes, rows, at.emits, at.condition, states], axis=1))
             free, way = sizes[:, -1] <= _SINGULAR * sizes[:, 0], ways[:, -1]
             pairs = _first_met(values[free], np.einsum("npk,nk->np", at.q_slopes[free], way[free]), on[free])
             met = pairs >= 0
