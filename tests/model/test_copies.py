@@ -231,8 +231,12 @@ def test_copies_of_a_loss_that_jumps_with_its_teacher():
     problem = ConvexProblem(Sum(log(1 + exp(-sign(teacher) * heard)), (mu, 1, P)) + gamma * weights)
     values = {alpha: 2, t: {1: Rational(1, 2), -1: Rational(1, 2)}}
     one, other = Symbol("gamma_1", positive=True), Symbol("gamma_2", positive=True)
-    first, both, second = overlap(problem.copies(2, share={gamma: 0}), {**values, one: slack, other: 1})
+    copies = problem.copies(2, share={gamma: 0})
+    solution = copies.cavity().solve({**values, one: slack, other: 1})
+    w1, w2 = copies["w_1"], copies["w_2"]
+    first, both, second = (float(solution[average(a[i] * b[i])]) for a, b in ((w1, w1), (w1, w2), (w2, w2)))
     theory = problem.cavity()
     alone = [float(theory.solve({**values, gamma: g})[average(w[i] ** 2)]) for g in (slack, 1)]
     assert [first, second] == pytest.approx(alone, rel=1e-9)
     assert 0 < both < np.sqrt(first * second)
+    assert "averages are sampled" in str(solution)  # that of both messages, over three fields and a jump

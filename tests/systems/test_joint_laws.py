@@ -122,7 +122,6 @@ def test_shares_over_three_fields_are_sampled_with_their_error(solved_softmax):
         assert 0 < s.stderr(key) < 1e-3
         assert abs(float(s[key]) - exact) < 4.5 * s.stderr(key)
     assert s.stderr(average(w1[i] ** 2)) == 0
-    assert "averages are sampled" in str(s)
     right = average(
         sum(
             KroneckerDelta(y[mu], k + 1) * Piecewise((1, And(*(h[k] > u for u in h if u != h[k]))), (0, True))
@@ -491,7 +490,6 @@ def test_fields_that_are_heard_as_sums():
         assert float(s[average(w[i] ** 2)]) == pytest.approx(expected[0], rel=1e-8)
     assert float(s[average(w1[i] * w2[i])]) == pytest.approx(0, abs=1e-9)
     assert s.stderr(average(w1[i] ** 2)) == 0
-    assert "averages are sampled" in str(s)
 
 
 def test_switches_that_are_close_to_each_other():
