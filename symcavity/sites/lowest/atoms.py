@@ -17,7 +17,7 @@ from symcavity.algebra.signs import OpenSlope, Signs, Undetermined, sign_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.sites.branching.arranging import IllPosed
 
-LABELS = "labels of either sign that are independent of the couplings may be left out: y*x is distributed like x"
+LABELS = "labels of 1 and -1 that do not depend on couplings of mean zero may be left out: y*x has the moments of x"
 SUPPORTED = "energies that are polynomials of degree two between points; discrete states; inequalities"
 
 
