@@ -16,6 +16,7 @@ from symcavity.evaluate.averages.joint_bodies import sides_of
 
 ROUNDS, HALVINGS = 100, 30
 SMALL = 1e-12
+LEFT = 1e-2  # of SMALL: the next step is not taken where the residual says that it is shorter
 ASIDE, FADED = 0.5, 1e-100  # how far from what switches on a plane, in standard deviations; no number below
 MOST_PAIRS = 10  # of which all faces are tried
 
@@ -122,10 +123,10 @@ class LawCode:
         size, total = x.shape
         todo = np.arange(total)
         last = np.full(total, np.inf)
+        here, at = x, fields
+        args = [*here, *at, *params]
+        values = self._table(self.rows, args, total, 1)[:, 0]
         for _ in range(ROUNDS):
-            here, at = x[:, todo], fields[:, todo]
-            args = [*here, *at, *params]
-            values = self._table(self.rows, args, len(todo), 1)[:, 0]
             residual, a, b = self._joined(values)
             table = self._weighted(self._table(self.jacobian, args, len(todo), size), a, b)
             try:
@@ -138,18 +139,24 @@ class LawCode:
             share = np.ones(len(todo))
             for _ in range(HALVINGS):
                 moved = here + share * step
-                after = self._joined(self._table(self.rows, [*moved, *at, *params], len(todo), 1)[:, 0])[0]
-                worse = ~(np.square(after).sum(axis=0) <= (1 - 1e-4 * share) * merit + 1e-26)
+                args = [*moved, *at, *params]
+                values = self._table(self.rows, args, len(todo), 1)[:, 0]
+                after = np.square(self._joined(values)[0]).sum(axis=0)
+                worse = ~(after <= (1 - 1e-4 * share) * merit + 1e-26)
                 if not worse.any():
                     break
                 share = np.where(worse, share / 2, share)
             x[:, todo] = moved
             length = np.max(np.abs(step) / (1 + np.abs(moved)), axis=0)
             done = (length < SMALL) | ((length < 1e-7) & (length > last[todo] / 4))
+            done |= length * np.sqrt(after) < LEFT * SMALL * np.sqrt(merit)  # steps shrink as the residual does
             last[todo] = length
-            todo = todo[~done]
+            left = ~done
+            todo = todo[left]
             if not todo.size:
                 return x
+            here, at, values = moved[:, left], at[:, left], values[:, left]
+            args = [*here, *at, *params]
         return None
 
     def stepped(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
