@@ -30,10 +30,17 @@ class LawCode:
         zero = dict.fromkeys(self.sources, S.Zero)
         rows = [*law.equations, *(p for p, _ in law.pairs), *(q for _, q in law.pairs)]
         matrix = Matrix(rows)
+        given = Matrix([e for _, e in law.definitions] or [S.Zero])
+        inner = [*law.fields, *self.sources]
+        every = [*inner, *self.unknowns]
+        tables = [m.jacobian(every) for m in (matrix, given)]
         arguments = [*self.unknowns, *law.fields, *leaves]
 
         def code(exprs: Any) -> Any:
             return function(arguments, [e.xreplace(zero) for e in exprs], cse=True)
+
+        def along(table: Any, some: Sequence[Any]) -> Any:
+            return table[:, [every.index(s) for s in some]]
 
         self.rows = code(rows)
         bends = sides_of([e.xreplace(zero) for e in law.expressions])
@@ -41,18 +48,15 @@ class LawCode:
         steps = [e for e in bends if not e.has(*self.unknowns) and e.xreplace(dict.fromkeys(law.fields, S.Zero)) == 0]
         normals = [row for row in (Matrix([e]).jacobian(law.fields) for e in steps) if not row.has(*law.fields)]
         self.normals = [function(list(leaves), list(row)) for row in normals]
-        self.jacobian = code(list(matrix.jacobian(self.unknowns)))
-        self.forces = code(list(matrix.jacobian(self.sources))) if self.sources else None
-        both = [matrix.jacobian(some) for some in (law.fields, self.sources)] if self.sources else []
+        self.jacobian = code(list(along(tables[0], self.unknowns)))
+        self.forces = code(list(along(tables[0], self.sources))) if self.sources else None
+        both = [along(tables[0], some) for some in (law.fields, self.sources)] if self.sources else []
         plain = all(not e.has(LawSymbol) for table in both for e in table)
         self.hearing = [function(list(leaves), list(table)) for table in both] if plain else []
         self.defined = [x for x, _ in law.definitions]
-        given = Matrix([e for _, e in law.definitions] or [S.Zero])
         self.definitions = code([e for _, e in law.definitions])
-        self.along = code(list(given.jacobian(self.unknowns)))
-        self.direct = code(list(given.jacobian(self.sources))) if self.sources else None
-        inner = [*law.fields, *self.sources]
-        tables = [m.jacobian([*inner, *self.unknowns]) for m in (matrix, given)]
+        self.along = code(list(along(tables[1], self.unknowns)))
+        self.direct = code(list(along(tables[1], self.sources))) if self.sources else None
         everything = {*inner, *self.unknowns}
         self.affine = len(law.pairs) <= MOST_PAIRS and not any(
             everything & (e.free_symbols if m is table else set().union(*(k.free_symbols for k in e.atoms(*KINKS))))
