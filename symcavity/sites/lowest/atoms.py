@@ -17,8 +17,22 @@ from symcavity.algebra.signs import OpenSlope, Signs, Undetermined, sign_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.sites.branching.arranging import IllPosed
 
-LABELS = "labels of 1 and -1 that do not depend on couplings of mean zero may be left out: y*x has the moments of x"
+LABELS = 'labels with their values in the declaration: Quenched("y", mu, law={1: Rational(1, 2), -1: Rational(1, 2)})'
 SUPPORTED = "energies that are polynomials of degree two between points; discrete states; inequalities"
+
+
+class OpenOrder(IllPosed):
+    """The order of the candidates depends on a sign that is open.
+
+    Attributes
+    ----------
+    on : Expr
+        Whose sign it is.
+    """
+
+    def __init__(self, *said: str, on: Expr) -> None:
+        super().__init__(*said)
+        self.on = on
 
 
 @dataclass(frozen=True)
@@ -114,10 +128,11 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
             "signs of parameters, positive=True, and inequalities between them in subject_to",
         ) from None
     except OpenSlope as problem:
-        raise IllPosed(
+        raise OpenOrder(
             f"The order of the minima of the energy {_named(energy, x)} depends on the sign of {problem.coefficient}.",
             SUPPORTED,
             LABELS,
+            on=problem.coefficient,
         ) from None
     if any(p is not None and len(p) > 3 for p in values):
         raise UnsupportedLaw(f"A piece of the energy {_named(energy, x)} is not a square.", SUPPORTED)
