@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sympy import Add, And, Dummy, Eq, Expr, Min, Or, Piecewise, S, cancel, log, oo
+from sympy.core.relational import Relational
 
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import UnsupportedLaw
@@ -166,7 +167,7 @@ def solve_lowest(problem: SiteProblem) -> LowestSolution:
         known = [q for q in site_quantities(found.on, Quenched) if q.family.values]
         if not known:
             raise
-        return _by_label(problem, known[0])
+    return _by_label(problem, known[0])
 
 
 def _by_label(problem: SiteProblem, label: SiteQuantity) -> LowestSolution:
@@ -189,6 +190,9 @@ def _by_label(problem: SiteProblem, label: SiteQuantity) -> LowestSolution:
 def _at_given_labels(problem: SiteProblem) -> LowestSolution:
     """The lowest minimum where no label decides in which order the minima lie."""
     weight, force, sources = weight_of(problem), force_on(problem), problem.plain_sources()
+    for test in sorted(weight.energy.atoms(Relational), key=str):
+        if not test.has(weight.state) and any(q.family.values for q in site_quantities(test, Quenched)):
+            raise OpenOrder(f"{problem.text}: its energy has cases.", SUPPORTED, LABELS, on=test)
     told = {
         h.carrier: next(e for e in problem.equations() if e.lhs == h.carrier).rhs.xreplace(sources)
         for h in problem.heard
@@ -207,7 +211,7 @@ def _at_given_labels(problem: SiteProblem) -> LowestSolution:
         return last[1]
     for test, _ in cases:
         if test in (S.true, S.false) or test.has(*(h.eta for h in problem.heard), SiteQuantity):
-            raise IllPosed(f"{problem.text}: its minima come in different orders.", SUPPORTED, LABELS)
+            raise OpenOrder(f"{problem.text}: its minima come in different orders.", SUPPORTED, LABELS, on=test)
     elsewhere = Or(*(test for test, _ in cases))
     assumed = (c.func(Piecewise((S.One, elsewhere), (c.lhs, True)), 0, evaluate=False) for c in last[1].assumed)
     return replace(last[1], cases=cases, assumed=tuple(assumed))
