@@ -339,7 +339,8 @@ class SiteEnsemble:
 
     def _moves_with(self, q: SiteQuantity, fields: set[Symbol]) -> bool:
         """Whether a state depends on some of the fields: a weight that does not is none of what is differentiated."""
-        values = {b.values[q] for b in (*self.solution.regions, *self.solution.branches)}
+        pieces: list[Any] = [*self.solution.regions, *self.solution.branches]
+        values = {b.values[q] for b in pieces}
         return len(values) > 1 or any(v.has(*fields) for v in values)
 
     def _by_parts(self, body: Expr, jumping: list[SiteResponse]) -> Expr:

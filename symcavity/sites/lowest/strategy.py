@@ -126,8 +126,8 @@ class Lowest:
             found = solve_lowest(other)
         except UnsupportedLaw:
             return []
-        own = site.solution.without_sources()
-        turned = found.at(site.means, site.covariance).without_sources()
+        own: Any = site.solution.without_sources()
+        turned: Any = found.at(site.means, site.covariance).without_sources()
         pairs = [(own, turned), *((a, b) for (_, a), (_, b) in zip(own.cases, turned.cases, strict=False))]
         if len(own.cases) == len(turned.cases) and all(_is_same_order(a, b) for a, b in pairs):
             return []
@@ -156,7 +156,7 @@ class Lowest:
 
 def _is_same_order(one: LowestSolution, other: LowestSolution) -> bool:
     """Whether two selections of a minimum switch at the same fields."""
-    own, places = ([r.high for r in s.regions[:-1]] for s in (one, other))
+    own, places = (list[Any](r.high for r in s.regions[:-1]) for s in (one, other))
     return len(own) == len(places) and all(simple(a - b) == 0 for a, b in zip(own, places, strict=True))
 
 
