@@ -69,7 +69,7 @@ PARAMETERS = {
     "gardner": "the parameter is κ.",
     "kernel_ridge": "the parameters are γ, P, a_i and ρ_i.",
     "manifold": "the parameters are D, κ and g_S.",
-    "output_bias": "the parameters are κ and y^μ.",
+    "output_bias": "the parameters are f and κ.",
     "soft_manifold": "the parameters are C, D, α and g_S.",
     "soft_margin": "the parameters are C and α.",
 }
