@@ -407,7 +407,7 @@ BAD_COMMANDS = {
     "no digits of a check": (["check", "gardner", "--dps", "0"], ["positive integer"]),
     "weights": (["solve", "anisotropic", "kappa=1", "l=1:0.8,2:0.3"], ["11/10", "sum to one"]),
     "half a law": (["solve", "anisotropic", "kappa=1", "l=1:0.8,2"], ["some have none"]),
-    "a law that is missing": (["solve", "anisotropic", "kappa=1"], ["l is missing", "law"]),
+    "a law that is missing": (["solve", "anisotropic", "kappa=1"], ["l has no value", "a law value:weight"]),
     "an array that is not there": (["solve", "anisotropic", "kappa=1", "l=@no.csv"], ["no.csv"]),
     "code for an observable": (
         ["solve", "gardner", "kappa=1", "--show", "__import__('os').system('true')"],

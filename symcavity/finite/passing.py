@@ -55,7 +55,7 @@ class MessagePassing(Instances):
     steps : int
         How many steps were asked for.
     damping : float
-        The share of each move that was not made.
+        The damping factor ``d`` of each step: ``new = d*old + (1 - d)*update``.
     """
 
     def __init__(self, work: Work, runs: list[Passed]) -> None:
@@ -226,7 +226,7 @@ class MessagePassing(Instances):
     def compare(
         self, theory: Any, observables: Iterable[Any] | None = None, steps: Iterable[int] = (1, 2, 3, 5, 10)
     ) -> Comparison:
-        """Hold every step against the closed equations, read as a map.
+        """Compare each step with state evolution, which is the closed equations as a map.
 
         Parameters
         ----------
@@ -332,8 +332,8 @@ def message_passing(
     steps : int
         How many steps; in each of them the sites of every kind solve their laws once, in turn.
     damping : float
-        The share of each move that is not made, below one: of what is sent, and of global variables. It changes no
-        fixed point, and steps that overshoot settle; they do not follow the state evolution any more.
+        The damping factor ``d`` of messages and global variables, below one: ``new = d*old + (1 - d)*update``. Fixed
+        points stay as they are, and steps that overshoot settle, but damped steps do not follow the state evolution.
     couplings : str or callable
         As for a simulation.
     executor : int, Executor or None

@@ -150,7 +150,8 @@ def test_tables_for_notebooks(simulation, theory):
 
 
 def test_laws_are_shown_with_a_solution():
-    from symcavity.derivations.anisotropic import kappa, l, problem as uneven
+    from symcavity.derivations.anisotropic import kappa, l
+    from symcavity.derivations.anisotropic import problem as uneven
 
     solution = uneven.cavity().solve({kappa: 1, l: {"1/5": Rational(1, 2), "9/5": Rational(1, 2)}})
     assert str(solution).startswith("Solution at kappa = 1, l = {1/5: 1/2, 9/5: 1/2}\n")

@@ -84,7 +84,7 @@ def test_above_capacity(theory, load):
 def test_a_share_of_points_is_at_most_one(theory):
     with pytest.raises(ValuesError, match="f = 6/5 is out of range"):
         theory.solve({kappa: 1, f: "6/5"})
-    with pytest.raises(ValuesError, match="f = 1.2 is out of range"):
+    with pytest.raises(ValuesError, match=r"f = 1\.2 is out of range"):
         problem.simulate({alpha: 1, f: "6/5"}, N=20, seeds=1)
 
 
