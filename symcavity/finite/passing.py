@@ -27,7 +27,7 @@ from symcavity.finite.plots import plot_passing, plot_steps
 from symcavity.finite.sample import Sample, arrays_of
 from symcavity.finite.setup import as_system, prepare
 from symcavity.finite.simulation import Simulation
-from symcavity.finite.tables import aligned, with_error
+from symcavity.finite.tables import aligned, counted, with_error
 from symcavity.method.messages import conditions_met
 from symcavity.method.theory import Theory
 from symcavity.model.system import System
@@ -278,7 +278,7 @@ class MessagePassing(Instances):
     def _told_at(self) -> tuple[list[str], list[Any], list[list[str]], list[str]]:
         """What is said before the table of steps, its observables, its rows, and what is said after it."""
         damped = f", damping {self.damping:g}" if self.damping else ""
-        before = [f"Message passing on {len(self.runs)} instances with {self._sizes_in_words}{damped}"]
+        before = [f"Message passing on {counted(len(self.runs))} with {self._sizes_in_words}{damped}"]
         if self.diverged:
             before.append(f"diverged: {len(self.diverged)} ({listed(self.diverged)})")
         shown = default_observables(self.system)[:5] if any(not run.failure for run in self.runs) else []

@@ -67,7 +67,7 @@ def implied_ranges(
         if _holds_parameters(scale) and scale.is_nonnegative is None:
             found.append(GreaterThan(scale, 0, evaluate=False))
     for label in labels:
-        for _, weight in label.law if label.few else ():
+        for _, weight in (label.law or ()) if label.few else ():
             steps = sorted(weight.atoms(sign, Heaviside), key=str)
             sides = [(S.NegativeOne if isinstance(s, sign) else S.Zero, S.One) for s in steps]
             for case in product(*sides):

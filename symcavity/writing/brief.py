@@ -105,5 +105,5 @@ def in_brief(derivation: Derivation) -> Derivation:
             states = tuple(claim for claim in step.claims if not isinstance(getattr(claim.lhs, "family", None), Field))
             step = replace(step, claims=states or step.claims, data={**step.data, "branches": ()})
         steps.append(step)
-    results = () if kept_whole else derivation.results
-    return replace(derivation, steps=tuple(steps), results=results, brief=True)
+    closed = () if kept_whole else derivation.results
+    return replace(derivation, steps=tuple(steps), results=closed, brief=True)
