@@ -283,7 +283,7 @@ class System(ByContent):
     def ranges(self) -> tuple[Any, ...]:
         """What values of parameters have to meet: stated in the declaration, or implied by its random numbers."""
         couplings = dict.fromkeys(f.coupling.family for law in self.laws.values() for f in law.fields)
-        labels = (q for q in self.quenched if q.given is not None)
+        labels = (q for q in self.quenched if q.few)
         sizes = (q.variance for q in self.drawn_anew if isinstance(q, Noise))
         return (*self.stated, *implied_ranges(couplings, labels, self._expressions(), sizes))
 
