@@ -127,12 +127,12 @@ def implicit_average(expr: Expr, x: Symbol, psi: Expr, low: Expr = -oo, high: Ex
     """Average over an implicit law, in parts where events in the integrand begin and end.
 
     An event is a comparison, or a step, that changes once: affine in the unknown, in one exponential of it, or, on a
-    range from zero on, in one power of it.  Others stay in the integrand.
+    range that ends at zero, in one power of it.  Others stay in the integrand.
     """
     steps = {s: (s.args[0] > 0) for s in expr.atoms(sign, Heaviside) if s.has(x)}
     expr = expr.xreplace({s: Piecewise((1, up), (-1 if isinstance(s, sign) else 0, True)) for s, up in steps.items()})
     events = sorted((e for e in expr.atoms(Relational) if e.has(x)), key=default_sort_key)
-    found = {event: place for event in events if (place := _place(event, x, low)) is not None}
+    found = {event: place for event in events if (place := _place(event, x, low, high)) is not None}
     return _in_parts(expr, x, psi, (low, high), found)
 
 
@@ -159,10 +159,13 @@ class _Place(NamedTuple):
     below: Any
 
 
-def _place(event: Relational, x: Symbol, low: Expr) -> _Place | None:
+def _place(event: Relational, x: Symbol, low: Expr, high: Expr) -> _Place | None:
     """Where an event begins or ends, with the sign of its slope open; None where that is not known."""
     if not isinstance(event, Gt | Ge | Lt | Le):
         return None
+    if high != oo and sign_of(high) in (0, -1):
+        mirrored = _place(event.func(*(side.xreplace({x: -x}) for side in event.args)), x, -high, -low)
+        return mirrored and _Place(-mirrored.cut, mirrored.below, mirrored.above)
     gap = event.lhs - event.rhs if isinstance(event, Gt | Ge) else event.rhs - event.lhs
     y, power = Dummy("y", positive=True), S.One
     rate: Expr | None = None
@@ -171,7 +174,7 @@ def _place(event: Relational, x: Symbol, low: Expr) -> _Place | None:
         if len(powers) > 1 or rate.has(x) or powers[0].args[0] != rate * x:
             return None
         gap = gap.xreplace({powers[0]: y})
-    elif sign_of(low) in (0, 1) and (grown := [p for p in gap.atoms(Pow) if p.base == x and p.exp.is_positive]):
+    elif low != -oo and sign_of(low) in (0, 1) and (grown := [p for p in gap.atoms(Pow) if p.base == x and p.exp.is_positive]):
         power = grown[0].exp
         gap = gap.xreplace({grown[0]: y})
     variable = x if rate is None and power == 1 else y
