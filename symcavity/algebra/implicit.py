@@ -142,7 +142,7 @@ def _in_parts(expr: Expr, x: Symbol, psi: Expr, ends: tuple[Expr, Expr], events:
     if not here:
         return ImplicitAverage(expr, x, psi, *ends)
     low, high = ends
-    cut, above, below = events[here[0]]
+    cut = events[here[0]].cut
     same = [event for event in here if events[event].cut == cut]
     lower = expr.xreplace({event: events[event].below for event in same})
     upper = expr.xreplace({event: events[event].above for event in same})
@@ -174,9 +174,12 @@ def _place(event: Relational, x: Symbol, low: Expr, high: Expr) -> _Place | None
         if len(powers) > 1 or rate.has(x) or powers[0].args[0] != rate * x:
             return None
         gap = gap.xreplace({powers[0]: y})
-    elif low != -oo and sign_of(low) in (0, 1) and (grown := [p for p in gap.atoms(Pow) if p.base == x and p.exp.is_positive]):
-        power = grown[0].exp
-        gap = gap.xreplace({grown[0]: y})
+    elif low != -oo and sign_of(low) in (0, 1):
+        grown = [p for p in gap.atoms(Pow) if p.base == x and p.exp.is_positive]
+        if len(grown) > 1:
+            return None
+        if grown:
+            power, gap = grown[0].exp, gap.xreplace({grown[0]: y})
     variable = x if rate is None and power == 1 else y
     slope, still = gap.diff(variable), gap.xreplace({variable: S.Zero})
     if slope.has(x, y) or still.has(x):
