@@ -195,5 +195,6 @@ def _place(event: Relational, x: Symbol, low: Expr, high: Expr) -> _Place | None
         return _Place(place, true if way > 0 else false, true if way < 0 else false)
     if rate is not None:
         return None
-    flat = And(Eq(slope, 0), still > 0)  # without a slope it holds on both sides, or on none
+    always = still >= 0 if isinstance(event, Ge | Le) else still > 0
+    flat = And(Eq(slope, 0), always)  # without a slope it holds on both sides, or on none
     return _Place(Piecewise((place, Ne(slope, 0)), (S.Zero, True)), Or(slope > 0, flat), Or(slope < 0, flat))

@@ -16,7 +16,7 @@ def over_data(body):
 
 
 class TestEventsOfAnImplicitLaw:
-    """Where the field of a smooth law passes a threshold, whatever the sign of its label: tails of one function of q."""
+    """Where the field of a smooth law passes a threshold, whatever the sign of its label."""
 
     ridge = Sum(w[i] ** 2, (i, 1, N)) / 4
     signs = Quenched("y", mu)
