@@ -24,8 +24,9 @@ from symcavity.evaluate.averages.faces import Faces
 from symcavity.evaluate.averages.joint_bodies import Body, leaves_of
 from symcavity.evaluate.averages.law_fields import LawAtFields
 from symcavity.evaluate.averages.law_nodes import BESIDE, CARRIED
-from symcavity.evaluate.averages.law_plan import ENOUGH, Carrying, Plan, Trial
+from symcavity.evaluate.averages.law_plan import Carrying, Plan, Trial
 from symcavity.evaluate.averages.selected import selected
+from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.watch import tick
 from symcavity.model.quantities import SiteQuantity
 
@@ -188,13 +189,14 @@ class Family:
             if gap < plan.goal(way, level):
                 break
             before = means
-        if not gap < ENOUGH and np.isfinite(means).all():
+        settled = gap < tolerances().settled_law
+        if not settled and np.isfinite(means).all():
             said = f"An average over {self.at.count} fields did not converge."
             raise NotConverged(said, means, gap, "weaker fields")
         if gap < plan.goal(way, level):
             self._note(way, level, tried, None if plan.jumps else plane)
         self.known.get(params, {})["level"] = way, level
-        return list(means) if gap < ENOUGH else [np.nan] * len(nodes)
+        return list(means) if settled else [np.nan] * len(nodes)
 
     def _note(self, way: str, level: int, tried: Sequence[Trial], plane: Plane | None) -> None:
         """Which nodes have done, for the next average."""

@@ -12,13 +12,13 @@ from symcavity.evaluate.averages.joint_bodies import Body
 from symcavity.evaluate.averages.law_fields import LawAtFields
 from symcavity.evaluate.averages.law_nodes import BESIDE, CARRIED, CROSS, ORDERS, PANELS
 from symcavity.evaluate.averages.law_rays import MOST_TURNED
+from symcavity.evaluate.tolerances import tolerances
 
 GOAL = {RULE: 1e-11, BESIDE: 1e-11, PANELS: 1e-11, RAYS: 1e-9}  # what finer nodes change, by the average modulus
 PLENTY = 384  # rays, from which on it is enough that there is a value
 CUT, PLANAR = (6, 9, 14, 21, 32, 48), 2  # rays between two turns, in a plane
 TURNED = (8, 12, 18, 27, 40, 60, 90)  # directions between two places of switching, in a plane
 SMOOTH, JUMPING = 256, 1024  # samples of each independent set, where everything is smooth and where something jumps
-ENOUGH = 1e-7  # where the finest rules leave more than this, there is no value
 
 Trial = tuple[str, int]  # the kind of nodes, and how fine they are
 
@@ -83,7 +83,8 @@ class Plan:
 
     def goal(self, way: str, level: int) -> float:
         """What finer nodes of a kind may change, as a share of the averages of moduli."""
-        return ENOUGH if way == RAYS and not self.flat and level >= PLENTY else GOAL.get(way, GOAL[RAYS])
+        enough = way == RAYS and not self.flat and level >= PLENTY
+        return tolerances().settled_law if enough else GOAL.get(way, GOAL[RAYS])
 
 
 class Carrying:
