@@ -29,6 +29,7 @@ NEAR = (1.7, 3.0, 5.0, 8.0)  # and where it begins if there is none at such load
 FINEST, TINY = 1e-6, 1e-9
 MOST = 300  # steps on one way
 FIRST, SHORTEST = 0.5, 0.02  # factors of e by which a parameter is changed at a given load, at first and at the least
+REACH = 40.0  # and how far in all
 NEARBY = 2.0  # factors of e from one within which parameters are not followed
 
 
@@ -92,7 +93,7 @@ def root_by_load(system: Eliminated) -> np.ndarray | None:
     return None if polished is None else system.of_left(polished.point)
 
 
-def _bracket(f: Callable[[float], float], reach: float = 40.0) -> tuple[float, float] | None:
+def _bracket(f: Callable[[float], float]) -> tuple[float, float] | None:
     """Search a change of sign on a line, outwards from 0.
 
     Where the function is undefined the step was too long, or the function ends: steps become shorter, and then the
@@ -105,7 +106,7 @@ def _bracket(f: Callable[[float], float], reach: float = 40.0) -> tuple[float, f
     while ends:
         for way in list(ends):
             t, value, step = ends[way]
-            if abs(t) > reach:
+            if abs(t) > REACH:
                 del ends[way]
                 continue
             here = f(t + way * step)
