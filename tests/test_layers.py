@@ -86,7 +86,8 @@ def circles(graph):
 
 
 ROOMS = (  # of evaluate: a file imports nothing from a later one
-    *(("tolerances", "numbers", "watch", "progress"), ("averages",), ("closed_map",), ("given", "moving")),
+    *(("tolerances", "numbers", "undefined", "watch", "progress"), ("averages",), ("closed_map",)),
+    ("given", "moving"),
     *(("solutions",), ("solving",), ("certificates",), ("binding", "function", "many_points", "state_evolution")),
 )
 

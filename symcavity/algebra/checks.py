@@ -16,6 +16,8 @@ from symcavity.algebra.door import as_sympy
 from symcavity.algebra.precision import alone, mp
 from symcavity.errors import ValuesError
 
+TRIALS = 20  # random points, of which one has to be in the domain
+
 
 @dataclass(frozen=True)
 class Check:
@@ -108,38 +110,43 @@ def check(
         raise ValuesError(f"dps = {dps}.", "a whole number of digits, 1 or more.", "dps=50")
     left, right = both_sides(lhs, rhs)
     digits = int(dps)
-    names = _names(left, right)
-    rng = np.random.default_rng(seed)
-    chosen: list[dict[Expr, Expr]] = []
-    residuals: list[Any] = []
     if isinstance(points, int):
-        if points < 1:
-            raise ValuesError(f"{points} points.", "one point or more.")
-        for _ in range(points if names else 1):
-            for attempt in range(20):
-                point = {name: _value(name, rng) for name in names}
-                residual = _residual(left, right, point, digits)
-                if residual is not None:
-                    chosen.append(point)
-                    residuals.append(residual)
-                    break
-                if attempt == 19:
-                    raise ValuesError(
-                        f"{left} = {right} has no finite value at twenty random points.",
-                        hint="points=[{symbol: value, ...}] inside the domain of the identity.",
-                    )
+        found = _at_random(left, right, digits, points, seed)
     else:
-        for given in points:
-            point = {as_sympy(name): as_sympy(value) for name, value in given.items()}
-            missing = [str(name) for name in names if name not in point]
-            if missing:
-                raise ValuesError(f"The point {given} has no value for {', '.join(missing)}.")
-            residual = _residual(left, right, point, digits)
-            chosen.append(point)
-            residuals.append(mp.mpf("inf") if residual is None else residual)
+        found = [_at_point(left, right, digits, given) for given in points]
+    chosen, residuals = [point for point, _ in found], [residual for _, residual in found]
     worst = max(residuals, default=mp.mpf(0))
     ok = bool(residuals) and worst < mp.mpf(10) ** -digits
     return Check(left, right, ok, worst, chosen, digits, residuals)
+
+
+def _at_random(left: Expr, right: Expr, digits: int, count: int, seed: int) -> list[tuple[dict[Expr, Expr], Any]]:
+    """Random points at which both sides have a value, and by how much they differ there."""
+    if count < 1:
+        raise ValuesError(f"{count} points.", "one point or more.")
+    names, rng, out = _names(left, right), np.random.default_rng(seed), []
+    for _ in range(count if names else 1):
+        for _ in range(TRIALS):
+            point = {name: _value(name, rng) for name in names}
+            if (residual := _residual(left, right, point, digits)) is not None:
+                out.append((point, residual))
+                break
+        else:
+            raise ValuesError(
+                f"{left} = {right} has no finite value at {TRIALS} random points.",
+                hint="points=[{symbol: value, ...}] inside the domain of the identity.",
+            )
+    return out
+
+
+def _at_point(left: Expr, right: Expr, digits: int, given: Mapping[Any, Any]) -> tuple[dict[Expr, Expr], Any]:
+    """A point as it is given, and by how much the sides differ there."""
+    point = {as_sympy(name): as_sympy(value) for name, value in given.items()}
+    missing = [str(name) for name in _names(left, right) if name not in point]
+    if missing:
+        raise ValuesError(f"The point {given} has no value for {', '.join(missing)}.")
+    residual = _residual(left, right, point, digits)
+    return point, mp.mpf("inf") if residual is None else residual
 
 
 def _names(*sides: Expr) -> list[Expr]:

@@ -6,6 +6,8 @@ from typing import Any
 
 from sympy import Abs, DiracDelta, Dummy, Expr, Heaviside, Max, Mul, Piecewise, Pow, S, sign
 
+from symcavity.errors import UnsupportedLaw
+
 
 def without_steps(expr: Expr) -> Expr:
     """Return an expression in which no hinge is multiplied by its own step: both are zero at the same arguments.
@@ -79,6 +81,20 @@ def slope_of(expr: Expr, variable: Any) -> Expr:
         return found
     found = found.replace(Piecewise, within)
     return found.xreplace({d: S.Zero for d in found.atoms(DiracDelta) if _is_stilled(found, d, variable)})
+
+
+def finite_slope(expr: Expr, variable: Any, said: str, supported: str) -> Expr:
+    """The derivative of a function that does not jump.
+
+    Raises
+    ------
+    UnsupportedLaw
+        If it jumps, with what is said of that and what is supported.
+    """
+    found = slope_of(expr, variable)
+    if found.has(DiracDelta):
+        raise UnsupportedLaw(said, supported, "a steep function, tanh(k*x)")
+    return found
 
 
 def _is_stilled(slope: Expr, jump: Expr, variable: Any) -> bool:

@@ -77,7 +77,6 @@ def np_log_sum(a: Any, b: Any) -> Any:
 CODE = {"largest": np_largest, "logistic": np_logistic, "log_sum": np_log_sum}
 """The functions of this module in numbers, by the names of their classes."""
 _GROWING = (exp, sinh, cosh)
-ASKING = (log, sinh, cosh, Pow)
 
 
 def without_overflow(expr: Any) -> Any:

@@ -26,12 +26,14 @@ from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving import saddle_attempt
 from symcavity.evaluate.solving.admissible import inadmissible
 from symcavity.evaluate.solving.analytic import solve_analytic
-from symcavity.evaluate.solving.attempts import Effort, resting, solve, unsolved
+from symcavity.evaluate.solving.attempts import resting, solve
 from symcavity.evaluate.solving.eliminated import Eliminated
 from symcavity.evaluate.solving.finish import limit_where_tight
 from symcavity.evaluate.solving.guesses import read_guess
 from symcavity.evaluate.solving.iterate import root_from_afar
 from symcavity.evaluate.solving.outcomes import Ended, Handover, Lost
+from symcavity.evaluate.solving.search import Effort
+from symcavity.evaluate.solving.unsolved import unsolved
 from symcavity.evaluate.watch import watched
 from symcavity.method.fluctuations import variance_of_minimum
 from symcavity.method.mirrors import mirrors

@@ -6,7 +6,7 @@ elimination leaves of them, where expressions vanish.  Unknowns of known sign ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -177,16 +177,15 @@ class ClosedMap:
         inputs = list(known[1])
         for n, k in known[2]:
             inputs[n] = x[k]
-        try:
-            return averages.run(inputs, env.get(LAWS), grids)
-        except NotConverged as problem:
-            self.why = problem.found
-            return None
+        return self._valued(averages.run, inputs, env.get(LAWS), grids)
 
     def refined(self, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> bool | None:
         """Refine grids for one point or many; whether they changed, and None if they can be refined no further."""
+        return self._valued(self.plain.refine, {**env, **dict(zip(self.unknowns, x, strict=True))}, grids)
+
+    def _valued(self, call: Callable[..., Any], *args: Any) -> Any:
         try:
-            return self.plain.refine({**env, **dict(zip(self.unknowns, x, strict=True))}, grids)
+            return call(*args)
         except NotConverged as problem:
             self.why = problem.found
             return None

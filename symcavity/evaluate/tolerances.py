@@ -43,6 +43,16 @@ class Tolerances:
         The share of a closed form that rounding may move before it is evaluated with more digits.
     rough : float
         The last step, or residual, up to which a root in double is one.
+    settled_integral, settled_law : float
+        The share up to which the finest rules agree where an average has a value: over one field at a time, and over
+        the fields of a law of several states.
+    faint : float
+        An unknown in its own units that is no more than that is zero, where this has more digits.
+    fixed : float
+        The share by which an observable may differ from one minimum to another that is the same for all of them.
+    goes : float
+        The share of itself down to which an observable of a limit falls, or from which it rises, when it goes to zero,
+        or without bound, along with what vanishes.
     edge : float
         The share of a range so close to whose end a load counts as the end, which is reached in a limit only.
     vanished, diverged, steep : float
@@ -101,6 +111,11 @@ class Tolerances:
     cancelled: float = 1e-11
     kept: float = 1e-8
     rough: float = 1e-6
+    settled_integral: float = 1e-9
+    settled_law: float = 1e-7
+    faint: float = 1e-9
+    fixed: float = 1e-6
+    goes: float = 1e-2
     edge: float = 1e-9
     vanished: float = 0.02
     diverged: float = 30.0

@@ -8,19 +8,18 @@ from itertools import pairwise
 import numpy as np
 from sympy import Rational
 
+_LEAST = 0.01  # the smallest share of sites that is an atom; at zero any share is, for solvers set it exactly
 _EXTREMA = 8  # a density with more maxima and minima shows the nodes of an average
 _PIECES, _ORDER = 6, 4  # of the curve through what is rough
 
 
-def find_atoms(values: np.ndarray, least: float = 0.01) -> tuple[dict[float, float], np.ndarray]:
+def find_atoms(values: np.ndarray) -> tuple[dict[float, float], np.ndarray]:
     """Find the values that many sites share, and the share of the sites that have each of them.
 
     Parameters
     ----------
     values : ndarray
         One number for each site.
-    least : float
-        The smallest share that counts (at zero, any share does: solvers set it exactly).
 
     Returns
     -------
@@ -37,7 +36,7 @@ def find_atoms(values: np.ndarray, least: float = 0.01) -> tuple[dict[float, flo
     for group in np.split(order, cuts):
         middle = float(np.median(values[group])) if group.size else np.nan
         at_zero = abs(middle) <= 1e-8 * size
-        if group.size >= max(3, least * values.size) or (at_zero and group.size > 1):
+        if group.size >= max(3, _LEAST * values.size) or (at_zero and group.size > 1):
             out[0.0 if at_zero else middle] = group.size / values.size
             at_atom[group] = True
     return out, at_atom

@@ -211,6 +211,77 @@ class _Cluster(_Crew):
         """Nothing was started here."""
 
 
+class _Work:
+    """Tasks on their way through a crew: what waits, what is in flight, and what was when a worker died."""
+
+    def __init__(
+        self, crew: _Crew, function: Callable[..., Any], tasks: list[Any], lost: Callable[[Any, str], Any] | None
+    ) -> None:
+        self.crew, self.function, self.tasks, self.lost = crew, function, tasks, lost
+        self.waiting: deque[list[Any]] = deque()
+        self.suspects: deque[Any] = deque()
+        self.flying: dict[Any, list[Any]] = {}
+        self.done = 0
+        self.died: BaseException | None = None
+
+    def results(self, size: int) -> Iterator[tuple[Any, Any]]:
+        """Yield each task with its result, as they finish, so many tasks in one submission."""
+        self.waiting.extend(self.tasks[k : k + size] for k in range(0, len(self.tasks), size))
+        try:
+            while self.waiting or self.flying or self.suspects:
+                if self.died is not None and not (self.crew.breaks and self.flying):
+                    if not self.crew.renewed():
+                        raise self._broken(self.died)
+                    self.died = None
+                alone = not (self.waiting or self.flying)
+                self._submit(alone=alone)
+                for future in self.crew.finished(list(self.flying)) if self.flying else ():
+                    batch = self.flying.pop(future)
+                    if (results := self._results(future, batch, alone=alone)) is None:
+                        continue
+                    self.done += len(batch)
+                    yield from zip(batch, results, strict=True)
+        except KeyboardInterrupt:
+            if isinstance(self.crew.executor, _Processes):
+                self.flying.clear()  # a pool that breaks must find them as they are
+            raise
+        finally:
+            for future in self.flying:
+                future.cancel()
+            self.crew.close()
+
+    def _submit(self, *, alone: bool) -> None:
+        """Hand over what waits, as far as workers are free; what is suspected of a death, one at a time."""
+        more = [[self.suspects.popleft()]] if alone else []
+        while self.died is None and (more or (self.waiting and len(self.flying) < _AHEAD * self.crew.workers)):
+            batch = more.pop() if more else self.waiting.popleft()
+            try:
+                self.flying[self.crew.submit(self.function, batch)] = batch
+            except Exception as error:  # noqa: BLE001 - any kind of executor
+                self.died = _death(error)
+                (self.suspects.extend if alone else self.waiting.appendleft)(batch)
+
+    def _results(self, future: Any, batch: list[Any], *, alone: bool) -> list[Any] | None:
+        """The results of a submission; None where its worker died with others in flight, and it is run once more."""
+        try:
+            return list(future.result())
+        except Exception as error:
+            self.died = _death(error)
+            if not alone:
+                self.suspects.extend(batch)
+                return None
+            if self.lost is None:
+                raise self._broken(self.died) from error
+            return [self.lost(task, _NO_ANSWER) for task in batch]
+
+    def _broken(self, error: BaseException) -> BrokenExecutor:
+        return BrokenExecutor(
+            f"The executor died after {self.done} of {len(self.tasks)} pieces of work: {error or type(error).__name__}",
+            self.done,
+            "start again with a fresh executor; a sweep that writes to a file resumes from it",
+        )
+
+
 def each(
     executor: Any,
     function: Callable[..., Any],
@@ -249,49 +320,8 @@ def each(
         for task in tasks:
             yield task, function(shared, task)
         return
-    crew = (_Cluster if hasattr(executor, "get_executor") else _Crew)(executor, shared)
-    size = chunk or max(1, min(8, len(tasks) // (4 * crew.workers)))
-    waiting = deque(tasks[k : k + size] for k in range(0, len(tasks), size))
-    suspects: deque[Any] = deque()  # what was in flight when a worker died
-    flying: dict[Any, list[Any]] = {}
-    done, died = 0, None  # type: int, BaseException | None
-    try:
-        while waiting or flying or suspects:
-            if died is not None and not (crew.breaks and flying):
-                if not crew.renewed():
-                    raise _broken(died, done, len(tasks))
-                died = None
-            alone = not (waiting or flying)
-            more = [[suspects.popleft()]] if alone else []
-            while died is None and (more or (waiting and len(flying) < _AHEAD * crew.workers)):
-                batch = more.pop() if more else waiting.popleft()
-                try:
-                    flying[crew.submit(function, batch)] = batch
-                except Exception as error:  # noqa: BLE001 - any kind of executor
-                    died = _death(error)
-                    (suspects.extend if alone else waiting.appendleft)(batch)
-            for future in crew.finished(list(flying)) if flying else ():
-                batch = flying.pop(future)
-                try:
-                    results = future.result()
-                except Exception as error:
-                    died = _death(error)
-                    if not alone:
-                        suspects.extend(batch)
-                        continue
-                    if lost is None:
-                        raise _broken(died, done, len(tasks)) from error
-                    results = [lost(task, _NO_ANSWER) for task in batch]
-                done += len(batch)
-                yield from zip(batch, results, strict=True)
-    except KeyboardInterrupt:
-        if isinstance(crew.executor, _Processes):
-            flying.clear()  # a pool that breaks must find them as they are
-        raise
-    finally:
-        for future in flying:
-            future.cancel()
-        crew.close()
+    work = _Work((_Cluster if hasattr(executor, "get_executor") else _Crew)(executor, shared), function, tasks, lost)
+    yield from work.results(chunk or max(1, min(8, len(tasks) // (4 * work.crew.workers))))
 
 
 def run_all(
@@ -328,14 +358,6 @@ def run_all(
         for task, result in each(pool, function, shared, tasks, chunk=chunk, lost=lost):
             keep(task, result)
             count.advance()
-
-
-def _broken(error: BaseException, done: int, count: int) -> BrokenExecutor:
-    return BrokenExecutor(
-        f"The executor died after {done} of {count} pieces of work: {error or type(error).__name__}",
-        done,
-        "start again with a fresh executor; a sweep that writes to a file resumes from it",
-    )
 
 
 def _death(error: BaseException) -> BaseException:

@@ -1,4 +1,4 @@
-"""Responses of the states of a finite instance to sources, by linear algebra and by solving again."""
+"""Responses of the states of a finite instance to sources, by linear algebra."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import numpy as np
 from symcavity.errors import FlatMinimum, NotConverged
 from symcavity.finite.instance import Instance, State
 from symcavity.finite.linearised import Moved
-from symcavity.finite.minimum import Solved, solve_instance
+from symcavity.finite.minimum import Solved
 from symcavity.finite.newton import linearise, scale_of
 from symcavity.finite.parts import ByParts, jumps
 from symcavity.model.kinds import Kind
-from symcavity.model.system import System
 
 _BESIDE, _JUMP = 1e-12, 1e-3  # how far beside a solution slopes are compared, and by what share they may differ
 
@@ -123,44 +122,3 @@ def _lies_on_a_kink(instance: Instance, state: State) -> bool:
             if np.any(np.abs(above - below) > _JUMP * (np.abs(above) + np.abs(below))):
                 return True
     return False
-
-
-def response_by_source(
-    system: System,
-    instance: Instance,
-    kind: Kind,
-    site: int,
-    *,
-    field: int = 0,
-    size: float = 1e-6,
-) -> dict[Kind, np.ndarray]:
-    """Measure the response to the source of one site by solving the instance again, from scratch.
-
-    Parameters
-    ----------
-    system : System
-        The system.
-    instance : Instance
-        The instance; its sources are restored afterwards.
-    kind, site, field
-        Where the source acts.
-    size : float
-        The size of the source; the difference is central.
-
-    Returns
-    -------
-    dict
-        By kind, an array (sites, variables).
-    """
-    row = instance.system.laws[kind].carrier[field]
-    ends = []
-    for sign in (1.0, -1.0):
-        instance.source[kind][site, row] += sign * size
-        try:
-            solved = solve_instance(system, instance)
-        finally:
-            instance.source[kind][site, row] -= sign * size
-        if solved.state is None:
-            raise NotConverged(f"The instance with seed {instance.seed} is infeasible.")
-        ends.append(solved.state)
-    return {s: (up - ends[1].site[s]) / (2 * size) for s, up in ends[0].site.items()}

@@ -33,6 +33,25 @@ READABLE = 300  # operations in a formula that fills half a page
 def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
     """Each order parameter by the single-site average that it stands for, and the closed system."""
     make = make.within("Self-consistent equations")
+    steps = [*_moment_steps(theory, make), *_parameter_steps(theory, make), *_condition_steps(theory, make)]
+    free = [alpha] if theory.system.fixed else []
+    sums = [symbol for symbol, meaning in theory.order_parameters.items() if isinstance(meaning, Sum)]
+    sizes = orders(theory.order_parameters, dict(kv for site in theory.sites.values() for kv in site.solution.items()))
+    steps.append(
+        make(
+            "closed_system",
+            "closed_system",
+            theory.equations,
+            data={"unknowns": [*theory.unknowns, *free], "parameters": _parameters(theory, free)},
+            assumptions=(("orders", {"orders": sizes, "sums": sums}),) if sizes else (),
+            rests_on=tuple(s.key for s in steps),
+        )
+    )
+    return steps
+
+
+def _moment_steps(theory: Theory, make: StepMaker) -> list[Step]:
+    """What phi stands for, where it occurs."""
     steps = []
     if any(e.difference.has(phi) for e in theory.equations):
         n, kappa, z = (
@@ -48,6 +67,12 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 data={"order": n, "variable": z},
             )
         )
+    return steps
+
+
+def _parameter_steps(theory: Theory, make: StepMaker) -> list[Step]:
+    """Each order parameter by its average, with that of one site where sites differ."""
+    steps = []
     place = {kind.key: k for k, kind in enumerate(theory.inserted)}
     by_site = sorted(theory.closures, key=lambda s: [place[k] for k in _kinds(theory.order_parameters[s])])
     for symbol, value in ((s, theory.closures[s]) for s in by_site):
@@ -67,6 +92,12 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 rests_on=tuple(f"{s}.solution" for s in _kinds(meaning)),
             )
         )
+    return steps
+
+
+def _condition_steps(theory: Theory, make: StepMaker) -> list[Step]:
+    """The conditions on all sites, and those that are fixed."""
+    steps = []
     for k, equation in enumerate(theory.global_equations):
         kinds = theory.system.global_conditions[k]
         steps.append(
@@ -89,19 +120,6 @@ def closing_steps(theory: Theory, make: StepMaker) -> list[Step]:
                 evidence={"number": k},
             )
         )
-    free = [alpha] if theory.system.fixed else []
-    sums = [symbol for symbol, meaning in theory.order_parameters.items() if isinstance(meaning, Sum)]
-    sizes = orders(theory.order_parameters, dict(kv for site in theory.sites.values() for kv in site.solution.items()))
-    steps.append(
-        make(
-            "closed_system",
-            "closed_system",
-            theory.equations,
-            data={"unknowns": [*theory.unknowns, *free], "parameters": _parameters(theory, free)},
-            assumptions=(("orders", {"orders": sizes, "sums": sums}),) if sizes else (),
-            rests_on=tuple(s.key for s in steps),
-        )
-    )
     return steps
 
 

@@ -238,26 +238,7 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
             out += [e.xreplace(full) for e in law.equations if e.difference.has(*rule)]
         return [Equation(opened_sum(e.lhs), opened_sum(e.rhs)) for e in out]
 
-    book = ParameterBook(meanings=dict(theory.order_parameters))
-    names = [s.name for s in found]
-    claims = [Equation(DisorderAverage(q), S.Zero) for q in names]
-    agreed: list[Equation] = []
-    for k, a in enumerate(found):
-        for b in found[k:]:
-            if a.field.hearer != b.field.hearer:
-                continue
-            exact = covariance(a, b)
-            value = book.close(separated(joined(exact)))
-            lhs = DisorderAverage(a.name * b.name.xreplace(_renamed(b.field)))
-            claims += [Equation(lhs, e) for e in dict.fromkeys((exact, value))]
-            agreed.append(Equation(_fold_covariance(theory, a, b), value))
-    means = {(s.field, g): book.close(mean_factor(x)) for s in found for g, x in s.factors.items()}
-    for s in found:
-        for g, x in s.factors.items():
-            constant, total = x.as_independent(Sum, as_Add=False)
-            claims.append(Equation(DisorderAverage(total), cancel(means[s.field, g] / constant)))
-            agreed.append(Equation(_fold_mean(theory, s.field, g) / constant, means[s.field, g] / constant))
-    agreed = [Equation(*(_plain(side) for side in (e.lhs, e.rhs))) for e in agreed]
+    means, claims, agreed = _statistics(theory, found)
     return [
         make(
             "substitution.put",
@@ -311,6 +292,31 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
             rests_on=("substitution.statistics", "closed_system"),
         ),
     ]
+
+
+def _statistics(
+    theory: Theory, found: Sequence[Substituted]
+) -> tuple[dict[tuple[RandomField, RandomField], Expr], list[Equation], list[Equation]]:
+    """The means of self-couplings, claims on the statistics of the fields, and what the fold says of the same."""
+    book = ParameterBook(meanings=dict(theory.order_parameters))
+    claims = [Equation(DisorderAverage(s.name), S.Zero) for s in found]
+    agreed: list[Equation] = []
+    for k, a in enumerate(found):
+        for b in found[k:]:
+            if a.field.hearer != b.field.hearer:
+                continue
+            exact = covariance(a, b)
+            value = book.close(separated(joined(exact)))
+            lhs = DisorderAverage(a.name * b.name.xreplace(_renamed(b.field)))
+            claims += [Equation(lhs, e) for e in dict.fromkeys((exact, value))]
+            agreed.append(Equation(_fold_covariance(theory, a, b), value))
+    means = {(s.field, g): book.close(mean_factor(x)) for s in found for g, x in s.factors.items()}
+    for s in found:
+        for g, x in s.factors.items():
+            constant, total = x.as_independent(Sum, as_Add=False)
+            claims.append(Equation(DisorderAverage(total), cancel(means[s.field, g] / constant)))
+            agreed.append(Equation(_fold_mean(theory, s.field, g) / constant, means[s.field, g] / constant))
+    return means, claims, [Equation(*(_plain(side) for side in (e.lhs, e.rhs))) for e in agreed]
 
 
 def _echo(f: RandomField, g: RandomField, mean: Expr) -> Expr:

@@ -10,10 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Add, DiracDelta, Dummy, Expr, S, Sum
+from sympy import Add, Dummy, Expr, S, Sum
 
-from symcavity.algebra.hinges import slope_of
-from symcavity.errors import UnsupportedLaw
+from symcavity.algebra.hinges import finite_slope
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SharedState, SiteQuantity, Variable, site_quantities
@@ -90,11 +89,5 @@ def _change(expr: Expr, change: Any, equation: Equation) -> Expr:
 
 
 def _slope(expr: Expr, variable: Any, equation: Equation) -> Expr:
-    found = slope_of(expr, variable)
-    if found.has(DiracDelta):
-        raise UnsupportedLaw(
-            f"{equation} jumps: changes do not stay small, however small they are, and no exponent says how they grow.",
-            "laws without jumps",
-            "a steep function, tanh(k*x)",
-        )
-    return found
+    said = f"{equation} jumps: changes do not stay small, however small they are, and no exponent says how they grow."
+    return finite_slope(expr, variable, said, "laws without jumps")

@@ -22,10 +22,8 @@ from symcavity.model.kinds import (
     Kind,
     N,
     SiteCount,
-    i,
     in_ratios,
     in_units_of_n,
-    mu,
     sorted_kinds,
     to_leading_order,
 )
@@ -40,7 +38,6 @@ from symcavity.model.quantities import (
     Global,
     Quenched,
     SiteQuantity,
-    Variable,
     site_quantities,
 )
 from symcavity.model.ranges import declared_ranges, implied_ranges
@@ -49,6 +46,7 @@ from symcavity.model.rewriting import Declaration, Rewritten
 from symcavity.model.rewritings import REWRITINGS
 from symcavity.model.shared import read_shared
 from symcavity.model.support import Anchor, Support, SupportFunction
+from symcavity.model.system_checks import check_fixed, check_labels, check_laws
 
 
 @without(
@@ -98,36 +96,9 @@ class System(ByContent):
         self.time = self.rewritten["clock"].time
         self.flowing: bool = self.rewritten["clock"].flowing  # in continuous time
         book = FieldBook()
-        site: dict[Kind, list[Equation]] = {}
-        globals_: list[dict[Kind, Expr]] = []
-        shared: list[Equation] = []
-        for equation in componentwise(self.declared):
-            where = f"the equation {equation}"
-            check_words(equation.difference, where)
-            kind = free_kind(equation.difference, where)
-            if kind is None and self.time is not None:
-                shared.append(read_shared(equation))
-                continue
-            if kind is None:
-                globals_.append(_global_condition(equation, where))
-                continue
-            lhs = in_ratios(extract_fields(equation.lhs, kind, book, where))
-            rhs = in_ratios(extract_fields(equation.rhs, kind, book, where))
-            site.setdefault(kind, []).append(Equation(lhs, rhs))
-        pairs: dict[Kind, list[Complementary]] = {}
-        shared_pairs = []
-        for condition in conditions:
-            if isinstance(condition.args[0], Global):
-                check_words(condition.args[1], f"the condition {condition}")
-                globals_.append(_global_condition(Equation(condition.args[1], S.Zero), f"the condition {condition}"))
-                shared_pairs.append(condition)
-                continue
-            for pair in pair_components(condition):
-                kind = self._read_pair(pair)
-                members = (extract_fields(q, kind, book, f"the condition {pair}") for q in pair.pair)
-                pairs.setdefault(kind, []).append(Complementary(*members))
-        self.global_conditions, self.shared = tuple(globals_), tuple(shared)
-        self.shared_pairs = tuple(shared_pairs)
+        site, self.shared, of_equations = self._read_equations(book)
+        pairs, self.shared_pairs, of_conditions = self._read_conditions(book)
+        self.global_conditions = (*of_equations, *of_conditions)
         exprs = [e.difference for e in (*self.declared, *self.fixed)]
         exprs += [q for pair in conditions for q in pair.pair]
         check_names(exprs)
@@ -144,10 +115,58 @@ class System(ByContent):
         self.global_conditions = tuple(
             {k if k in self.laws else first: body for k, body in parts.items()} for parts in self.global_conditions
         )
-        self._check()
+        check_laws(self.laws)
+        check_labels(self.quenched, self.laws)
+        check_fixed(self.fixed, self.laws, self.named, self.parameters)
+        if len(self.globals) != len(self.global_conditions):
+            raise DeclarationError(
+                f"There are {len(self.globals)} global variables and {len(self.global_conditions)} global conditions.",
+                "one global condition, such as Eq(Sum(y[mu]*lam[mu], (mu, 1, P)), 0), for each global variable",
+            )
         self.motion: Any = self._motion()  # None where the states keep still
 
     # -- reading ---------------------------------------------------------------------------------
+
+    def _read_equations(
+        self, book: FieldBook
+    ) -> tuple[dict[Kind, list[Equation]], tuple[Any, ...], list[dict[Kind, Expr]]]:
+        """The equations of each kind of site, what all sites share, and conditions on global variables."""
+        site: dict[Kind, list[Equation]] = {}
+        globals_: list[dict[Kind, Expr]] = []
+        shared: list[Equation] = []
+        for equation in componentwise(self.declared):
+            where = f"the equation {equation}"
+            check_words(equation.difference, where)
+            kind = free_kind(equation.difference, where)
+            if kind is None and self.time is not None:
+                shared.append(read_shared(equation))
+                continue
+            if kind is None:
+                globals_.append(_global_condition(equation, where))
+                continue
+            lhs = in_ratios(extract_fields(equation.lhs, kind, book, where))
+            rhs = in_ratios(extract_fields(equation.rhs, kind, book, where))
+            site.setdefault(kind, []).append(Equation(lhs, rhs))
+        return site, tuple(shared), globals_
+
+    def _read_conditions(
+        self, book: FieldBook
+    ) -> tuple[dict[Kind, list[Complementary]], tuple[Complementary, ...], list[dict[Kind, Expr]]]:
+        """The pairs of each kind of site, those of global variables, and what these are about."""
+        pairs: dict[Kind, list[Complementary]] = {}
+        shared_pairs: list[Complementary] = []
+        globals_: list[dict[Kind, Expr]] = []
+        for condition in self.conditions:
+            if isinstance(condition.args[0], Global):
+                check_words(condition.args[1], f"the condition {condition}")
+                globals_.append(_global_condition(Equation(condition.args[1], S.Zero), f"the condition {condition}"))
+                shared_pairs.append(condition)
+                continue
+            for pair in pair_components(condition):
+                kind = self._read_pair(pair)
+                members = (extract_fields(q, kind, book, f"the condition {pair}") for q in pair.pair)
+                pairs.setdefault(kind, []).append(Complementary(*members))
+        return pairs, tuple(shared_pairs), globals_
 
     @staticmethod
     def _read_pair(pair: Complementary) -> Kind:
@@ -328,82 +347,6 @@ class System(ByContent):
         out += [e for weight in self.weights.values() for e in (weight.beta, weight.energy, *weight.bounds)]
         laws = [q.law for q in families(out, Quenched) if isinstance(q.law, Tuple)]
         return out + [e for law in laws for pair in law for e in pair]
-
-    def _check(self) -> None:
-        if not self.laws:
-            raise DeclarationError(
-                "The system has no equation of a site.",
-                "the equations of feature sites and of datum sites, coupled by sums",
-                "Eq(h[mu], Sum(x[mu, i]*w[i], (i, 1, N)))",
-            )
-        for law in self.laws.values():
-            if not law.fields:
-                sent = next((f for one in self.laws.values() for f in one.fields if f.sender == law.kind), None)
-                if sent is not None and not sent.states():
-                    raise DeclarationError(
-                        f"What {law.kind.plural} send, {sent.emission}, holds no variable: they answer to nothing.",
-                        "kinds of sites with variables; numbers drawn for each site",
-                        f"such a sum is a Gaussian number of its own at each {sent.hearer} site: "
-                        f'Quenched("g", {sent.hearer.index}, law=Normal("g", 0, 1)) times the root of its variance',
-                    )
-                other = next((k for k in self.laws if k != law.kind), DATUM if law.kind == FEATURE else FEATURE)
-                raise DeclarationError(
-                    f"No equation of the {law.kind.sites} contains a sum over other sites.",
-                    "a system in which every kind of site hears others through couplings",
-                    f"a term Sum(x[{mu}, {i}]*..., ({', '.join(map(str, other.range))}))",
-                )
-            for f in law.fields:
-                drawn = [q for q in site_quantities(f.emission, Quenched) if q.family.given is not None]
-                if drawn and not f.states():
-                    raise DeclarationError(
-                        f"{f.emission} is sent, and answers to what {drawn[0]} is drawn on, but is not a variable.",
-                        "a variable with an equation of its own",
-                        f"Eq(sent[{f.sender.index}], {f.emission}), and sums of sent",
-                    )
-                for state in f.states():
-                    if state not in self.laws[f.sender].unknowns:
-                        raise DeclarationError(
-                            f"{state} is heard through {f.coupling} but nothing determines it.",
-                            "an equation or a condition for every variable",
-                        )
-            count = len(law.equations) + len(law.pairs)
-            if count != len(law.unknowns):
-                names = ", ".join(map(str, law.unknowns))
-                raise DeclarationError(
-                    f"The {law.kind.sites} have {len(law.unknowns)} variables ({names}) "
-                    f"and {count} equations and conditions.",
-                    "as many equations and complementarity conditions as variables, for each kind of site",
-                )
-        for label in (q for q in self.quenched if q.given is not None):
-            law = self.laws[label.slots[0]]
-            told = next((e.rhs for e in law.equations if e.lhs == label.given), S.Zero)
-            heard = [f for f in law.fields if told.has(f.symbol)]
-            if not heard or any(f.states() for f in heard) or site_quantities(told, Variable, Field):
-                raise DeclarationError(
-                    f"The label {label} is drawn on {label.given}, which is not a field of quenched parameters.",
-                    "a sum of couplings times quenched parameters, as a Field with an equation of its own",
-                    "Eq(u[mu], Sum(x[mu, i]*t[i], (i, 1, N)))",
-                )
-        for condition in self.fixed:
-            for q in site_quantities(condition.lhs, Variable, Field):
-                if not any(q in law.unknowns for law in self.laws.values()):
-                    raise DeclarationError(
-                        f"The fixed condition {condition} is about {q}, which the system does not contain.",
-                        ", ".join(str(u) for law in self.laws.values() for u in law.unknowns),
-                    )
-        if taken := [name for name in self.named if name.name in {s.name for s in self.parameters}]:
-            raise DeclarationError(f"{taken[0]} names an observable, and is a parameter.", "names of their own")
-        if len(self.fixed) > len(self.parameters) + 1:
-            raise DeclarationError(
-                f"There are {len(self.fixed)} fixed conditions, and only alpha"
-                + "".join(f", {p}" for p in self.parameters) + " can adapt to them.",
-                "one condition for each quantity that adapts: alpha or a parameter",
-            )
-        if len(self.globals) != len(self.global_conditions):
-            raise DeclarationError(
-                f"There are {len(self.globals)} global variables and {len(self.global_conditions)} global conditions.",
-                "one global condition, such as Eq(Sum(y[mu]*lam[mu], (mu, 1, P)), 0), for each global variable",
-            )
 
     def assuming_positive(self, parameters: Sequence[Quenched]) -> Self:
         """Return the same system with quenched parameters declared positive."""

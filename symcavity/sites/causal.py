@@ -14,8 +14,8 @@ from typing import Any, Self
 from sympy import Add, DiracDelta, Expr, S, Symbol
 
 from symcavity.algebra.flow import Rate, at_once, past
-from symcavity.algebra.hinges import slope_of
-from symcavity.errors import DeclarationError, UnsupportedLaw
+from symcavity.algebra.hinges import finite_slope, slope_of
+from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
@@ -126,14 +126,8 @@ def _by_parts(site: Site, body: Expr, one: Heard, second: Any, inner: Any) -> Eq
 
 
 def _slope(expr: Expr, state: SiteQuantity) -> Expr:
-    found = slope_of(expr, state)
-    if found.has(DiracDelta):
-        raise UnsupportedLaw(
-            f"{expr} jumps, and the theory needs its response.",
-            "functions without jumps where couplings return and differ from site to site, or multiply states",
-            "a steep function, tanh(k*x)",
-        )
-    return found
+    supported = "functions without jumps where couplings return and differ from site to site, or multiply states"
+    return finite_slope(expr, state, f"{expr} jumps, and the theory needs its response.", supported)
 
 
 def _state_of(equation: Equation) -> SiteQuantity:

@@ -15,7 +15,7 @@ from symcavity.errors import NegativeEntropy, NotConverged, UnstableSolution, Va
 from symcavity.evaluate.binding import solve_theory
 from symcavity.evaluate.given.arguments import NO_SOLUTION
 from symcavity.evaluate.solutions.solution import Solution
-from symcavity.evaluate.solving.attempts import Effort
+from symcavity.evaluate.solving.search import Effort
 from symcavity.evaluate.watch import tick
 from symcavity.method.theory import Theory
 from symcavity.study.sensitivity import slope

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -98,30 +98,7 @@ def optimize(
     ts = np.linspace(np.log(low), np.log(high), POINTS) if logs else np.linspace(low, high, POINTS)
     grid = [low, *(float(np.exp(t)) if logs else float(t) for t in ts[1:-1]), high]
     way = -1 if maximize else 1
-    seen: dict[float, tuple[Solution, float, float]] = {}
-    near, ends = None, []
-    for x in grid:
-        tick(f"the optimum, {over} = {x:.3g}")
-        try:
-            solution = solve_theory(theory, {**values, over: x}, 15, near)
-        except SeveralSolutions:
-            raise
-        except NO_SOLUTION as end:
-            ends.append(end)
-            continue
-        if not solution.is_limit:
-            near = {s: float(v) for s, v in solution.values.items()}
-            try:
-                value, moved = float(solution[observable]), float(slope(solution, observable, over))
-            except NotConverged as none:
-                raise NotConverged(f"At {over} = {x:.6g}: {none.found}", {over: x}, hint=NUMBERS) from none
-            if not np.isfinite(value):
-                raise NotConverged(f"At {over} = {x:.6g} {observable} is {value}.", {over: x}, hint=NUMBERS)
-            seen[x] = (solution, way * value, way * moved)
-    if not seen:
-        raise next((e for e in ends if isinstance(e, NotConverged)), ends[0]) if ends else NotConverged(
-            "All solutions in the range are limits, with states at rest.", hint="other bounds"
-        )
+    seen = _seen(theory, observable, over, values, grid, way)
     size = max(abs(v) for _, v, _ in seen.values())
     if all(abs(d) * (x if logs else high - low) <= CLOSE * size for x, (_, _, d) in seen.items()):
         raise NotConverged(f"{observable} does not depend on {over} here.", hint="another parameter")
@@ -152,6 +129,37 @@ def optimize(
         exact = mp.nstr(_exactly(theory, observable, over, values, place, dps), dps + 10)
     solution = solve_theory(theory, {**values, over: exact}, dps)
     return Optimum(over, solution[over], solution[observable], bound, solution, unsolved)
+
+
+def _seen(
+    theory: Theory, observable: Any, over: Any, values: Mapping[Any, Any], grid: Sequence[float], way: int
+) -> dict[float, tuple[Solution, float, float]]:
+    """The solutions on a grid, with the observable and its slope there, as what is to be smallest."""
+    seen: dict[float, tuple[Solution, float, float]] = {}
+    near, ends = None, []
+    for x in grid:
+        tick(f"the optimum, {over} = {x:.3g}")
+        try:
+            solution = solve_theory(theory, {**values, over: x}, 15, near)
+        except SeveralSolutions:
+            raise
+        except NO_SOLUTION as end:
+            ends.append(end)
+            continue
+        if not solution.is_limit:
+            near = {s: float(v) for s, v in solution.values.items()}
+            try:
+                value, moved = float(solution[observable]), float(slope(solution, observable, over))
+            except NotConverged as none:
+                raise NotConverged(f"At {over} = {x:.6g}: {none.found}", {over: x}, hint=NUMBERS) from none
+            if not np.isfinite(value):
+                raise NotConverged(f"At {over} = {x:.6g} {observable} is {value}.", {over: x}, hint=NUMBERS)
+            seen[x] = (solution, way * value, way * moved)
+    if not seen:
+        raise next((e for e in ends if isinstance(e, NotConverged)), ends[0]) if ends else NotConverged(
+            "All solutions in the range are limits, with states at rest.", hint="other bounds"
+        )
+    return seen
 
 
 def _valley(seen: Mapping[float, tuple[Solution, float, float]], a: float, x: float, b: float) -> bool:

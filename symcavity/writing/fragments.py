@@ -15,7 +15,6 @@ from symcavity.writing.nodes import Row, joined
 from symcavity.writing.printing import tree
 from symcavity.writing.reader import read
 
-Fragment = Any
 Fragments = list[Any]
 
 

@@ -10,8 +10,9 @@ from symcavity import ConvexProblem, Coupling, Feature, FlatMinimum, Global, Inf
 from symcavity.evaluate.binding import bind, read_values, task_of
 from symcavity.evaluate.solving.outcomes import Ended, Handover
 from symcavity.evaluate.solving.saddle import root
-from symcavity.evaluate.solving.saddle_attempt import Contradiction, Descent, Flat, Unattained, applies, attempt
+from symcavity.evaluate.solving.saddle_attempt import applies, attempt
 from symcavity.evaluate.solving.saddle_map import SaddleMap
+from symcavity.evaluate.solving.saddle_proofs import Contradiction, Descent, Flat, Unattained
 
 x, w = Coupling("x"), Feature("w")
 y, t, c = Quenched("y", mu), Quenched("t", i), Quenched("c", i)

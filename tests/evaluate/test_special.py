@@ -6,8 +6,9 @@ import pytest
 from mpmath import mp, mpf
 from scipy.special import ndtr
 
+from symcavity.algebra.phi_values import mp_phi
 from symcavity.errors import ValuesError
-from symcavity.evaluate.averages.special import LAMBDIFY_MODULES, mp_phi, np_phi
+from symcavity.evaluate.averages.special import np_phi
 
 
 def worst(n, points, values):
@@ -67,7 +68,3 @@ def test_refusals():
         np_phi(-1, 0.0)
     with pytest.raises(ValuesError, match="real numbers"):
         np_phi(1, np.array([1j]))
-
-
-def test_module_table():
-    assert LAMBDIFY_MODULES["numpy"]["phi"](2, 0.0) == pytest.approx(0.5)

@@ -24,7 +24,8 @@ from symcavity import (
     i,
     mu,
 )
-from symcavity.errors import SymcavityError
+from symcavity.derivations import group_lasso
+from symcavity.errors import FlatMinimum, SymcavityError
 from symcavity.evaluate.binding import task_of
 from symcavity.evaluate.tolerances import Tolerances, using
 
@@ -50,13 +51,16 @@ ROWS = [
     ("states at rest", ConvexProblem(data(Abs(u)) + half).cavity(), {alpha: 2}),
     ("a recovery", deviations, {**outliers, alpha: 20}),
     ("a tight condition", ConvexProblem(data(u**2) / 2, [Eq(Sum(w[i], (i, 1, N)), N), w[i] <= 1]).cavity(), {alpha: 2}),
+    ("a group of weights", group_lasso.problem.cavity(), group_lasso.values),
     ("a root of a system", System([Eq(v[i], tanh(1 + g * Sum(J[i, j] * v[j], (j, 1, N))))]).cavity(), {g: "1/2"}),
 ]
 
 
 SLOW = {"fewer data than weights", "states at rest"}
 ON_BRANCHES = {"close", "far", "settled", "vanished", "diverged", "steep"}  # what is read where these are solved
-OWN = {"a recovery": {"recovered"}, "a tight condition": {"left"}}  # the rows of one threshold
+OWN = {  # the rows of one threshold
+    "a recovery": {"recovered"}, "a tight condition": {"left"}, "a group of weights": {"settled_law"},
+}  # fmt: skip
 OF_SADDLES = {"gone", "lost_sight", "agree", "clear", "steady", "negligible", "growing", "short", "beside"}
 
 
@@ -80,7 +84,7 @@ def answers():
 def test_the_rows_are_of_all_kinds(answers):
     assert [kind for kind, _ in answers.values()] == [
         "Solution", "Infeasible", "FlatMinimum", "Solution", "RestingSolution",
-        "RestingSolution", "RestingSolution", "Solution",
+        "RestingSolution", "RestingSolution", "Solution", "Solution",
     ]  # fmt: skip
 
 
@@ -96,6 +100,34 @@ def test_no_answer_depends_on_a_threshold(name, factor, answers):
             kind, numbers = outcome(theory, values)
             assert kind == answers[row][0], row
             assert numbers == pytest.approx(answers[row][1], rel=1e-9, abs=1e-12), row
+
+
+def of_limits(solutions):
+    """Averages of states and multipliers at rest: numbers, zeros, infinities, and what the minimum leaves open."""
+    out = []
+    for theory, solution in solutions:
+        for meaning in theory.order_parameters.values():
+            try:
+                out.append(float(solution[meaning]))
+            except FlatMinimum:
+                out.append("open")
+    return out
+
+
+@pytest.fixture(scope="module")
+def limits():
+    rows = [(theory, values) for name, theory, values in ROWS if name in ("states at rest", "a recovery")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [(theory, theory.solve(values)) for theory, values in rows]
+
+
+@pytest.mark.parametrize("factor", [Rational(1, 2), 2], ids=["half", "twice"])
+def test_no_limit_depends_on_a_threshold(factor, limits):
+    frozen = of_limits(limits)
+    assert {0, np.inf, "open"} <= {v if v == "open" else abs(v) for v in frozen}
+    with using(**{name: float(factor) * getattr(Tolerances(), name) for name in ("fixed", "goes")}):
+        assert of_limits(limits) == frozen
 
 
 gamma, c, xi = Symbol("gamma", positive=True), Quenched("c", i, positive=True), Quenched("xi", mu)

@@ -1,9 +1,10 @@
-"""Declarations that the tests of the simulation share."""
+"""Declarations that the tests of the simulation share, and a measurement of responses."""
 
 import numpy as np
 from sympy import Abs, Eq, Max, Sum, Symbol, exp, log, sign
 
 from symcavity import BipartiteSystem, ConvexProblem
+from symcavity.finite.minimum import solve_instance
 from symcavity.model.averages import average
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import N, P, i, mu
@@ -75,3 +76,21 @@ def assert_contradicts(evidence):
     assert np.all(y[~evidence.program.equal] >= 0)
     assert np.max(np.abs(rows.T @ y)) < 1e-9
     assert y @ offset < -1e-3
+
+
+def response_by_source(system, instance, kind, site, *, field=0, size=1e-6):
+    """Measure the response to the source of one site by solving the instance again, from scratch, on either side.
+
+    By kind, an array of shape (sites, variables).
+    """
+    row = instance.system.laws[kind].carrier[field]
+    ends = []
+    for sign_ in (1.0, -1.0):
+        instance.source[kind][site, row] += sign_ * size
+        try:
+            solved = solve_instance(system, instance)
+        finally:
+            instance.source[kind][site, row] -= sign_ * size
+        assert solved.state is not None, f"the instance with seed {instance.seed} is infeasible"
+        ends.append(solved.state)
+    return {s: (up - ends[1].site[s]) / (2 * size) for s, up in ends[0].site.items()}

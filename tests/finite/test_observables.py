@@ -12,6 +12,7 @@ from declarations_simulated import (
     kappa,
     lasso,
     margin,
+    response_by_source,
     ridge,
     soft,
     w,
@@ -23,7 +24,6 @@ from sympy import Abs, Eq, Ne, Sum, log, sqrt
 
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.face import ConvexProblem
-from symcavity.finite.responses import response_by_source
 from symcavity.finite.run import simulate
 from symcavity.finite.setup import as_system
 from symcavity.finite.simulation import Simulations

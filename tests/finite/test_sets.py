@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from declarations_simulated import assert_contradicts
+from declarations_simulated import assert_contradicts, response_by_source
 from sympy import Rational, Sum, sqrt
 
 from symcavity import (
@@ -33,7 +33,7 @@ from symcavity.derivations.manifold import D, a, g, kappa, problem, u, w
 from symcavity.finite.experiment import cavity_experiment
 from symcavity.finite.instance import Instance
 from symcavity.finite.minimum import solve_instance
-from symcavity.finite.responses import Responses, response_by_source
+from symcavity.finite.responses import Responses
 from symcavity.finite.setup import prepare
 from symcavity.finite.sweep import sweep_simulation
 from symcavity.model.kinds import DATUM, FEATURE

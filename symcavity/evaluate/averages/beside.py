@@ -9,13 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
+from symcavity.algebra.joint import RULE, LawSymbol
 from symcavity.algebra.legendre import legendre
+from symcavity.evaluate.averages.joint_bodies import Body
+from symcavity.evaluate.averages.law_fields import RANK, LawAtFields
+from symcavity.evaluate.averages.law_nodes import BESIDE, ORDERS, STEP, hermite
 
 REACH, ALONG = 9.0, 16  # in standard deviations, and nodes of one panel
 LIGHT = 1e-18  # of the weight at the origin: what weighs less is left out
+OTHERS = {0: (1,), 1: (24, 36, 54, 81, 120, 180)}  # nodes along the field that the law does not hear
+
+
+def levels(at: LawAtFields) -> Sequence[int]:
+    """Finer and finer nodes, by number."""
+    return range(max(len(ORDERS[RULE][len(at.heard)]), len(OTHERS[len(at.unheard)])))
 
 
 def triangular(covariance: np.ndarray, heard: Sequence[int], rank: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -92,3 +103,81 @@ def cut(places: np.ndarray, parts: int) -> tuple[np.ndarray, np.ndarray]:
     z = ((low + high) / 2)[..., None] + ((high - low) / 2)[..., None] * x
     weights = ((high - low) / 2)[..., None] * rule * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
     return z.reshape(1, len(ends), -1), weights.reshape(len(ends), -1)
+
+
+def columns(
+    at: LawAtFields, level: int, params: Any, bodies: Sequence[Body], own: Any
+) -> tuple[dict[LawSymbol, np.ndarray], np.ndarray] | None:
+    """All quantities of the law at its nodes, and their weights; None where it has no solution."""
+    parts = triangular(at.matrix(params), at.heard, RANK)
+    z, y = (ruled(part.shape[1], level) for ruled, part in ((_ruled, parts[0]), (_even, parts[2])))
+    if (x := at.states((BESIDE, level), _fields(at, parts[:2], z[0]), params)) is None:
+        return None
+    switching = [body for body in bodies if body.sides]
+    if switching and parts[2].size:  # in one field: it jumps where another variable has one value
+        here, there = (
+            np.concatenate([body.switches(found, own) for body in switching])
+            for found in (_spread(at, x, parts, z[0], np.full((1, 1), place), params) for place in (0.0, 1.0))
+        )
+        with np.errstate(all="ignore"):
+            y = cut(-here / (there - here), level + 2)
+    return _spread(at, x, parts, z[0], y[0], params), z[1][:, None] * y[1]
+
+
+def gradients(at: LawAtFields, bodies: Sequence[Body], level: int, params: tuple[float, ...]) -> np.ndarray | None:
+    """The derivatives of averages along each parameter, by nodes that were fine enough to agree with finer ones.
+
+    None where the covariance has not its full rank; nan where the law has no solution.
+    """
+    parts = triangular(at.matrix(params), at.heard, RANK)
+    if any(part.shape[0] != part.shape[1] for part in (parts[0], parts[2])):
+        return None
+    z, y = _ruled(len(at.heard), level), _even(len(at.unheard), level)
+    weights = z[1][:, None] * y[1]
+    out = np.full((len(bodies), len(params)), np.nan)
+    x = at.code.solve(_fields(at, parts[:2], z[0]), params, at.last.get((BESIDE, level)))
+    if x is None:
+        return out
+    for k in range(len(params)):
+        there = np.array(params, dtype=complex)
+        there[k] += 1j * STEP
+        ways = moved(parts, at.matrix(there).imag / STEP, at.heard)
+        after = [part + 1j * STEP * way for part, way in zip(parts, ways, strict=True)]
+        stepped = at.code.stepped(x, _fields(at, after[:2], z[0]), there)
+        found = _spread(at, stepped, after, z[0], y[0], there)
+        for n, body in enumerate(bodies):
+            out[n, k] = np.sum(np.imag(body.values(found, {})) * weights) / STEP
+    return out
+
+
+def _ruled(count: int, level: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes along fields that a law hears, beside others."""
+    orders = ORDERS[RULE][count]
+    return hermite(count, orders[min(level, len(orders) - 1)])
+
+
+def _even(count: int, level: int) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes along fields that a law does not hear."""
+    return even(count, OTHERS[count][min(level, len(OTHERS[count]) - 1)])
+
+
+def _fields(at: LawAtFields, parts: Sequence[np.ndarray], z: np.ndarray) -> np.ndarray:
+    """The fields without what varies at given ones of those that the law hears."""
+    fields = np.empty((at.count, z.shape[1]), dtype=np.result_type(*parts))
+    fields[at.heard] = parts[0] @ z
+    fields[at.unheard] = parts[1] @ z
+    return fields
+
+
+def _spread(
+    at: LawAtFields, x: np.ndarray, parts: Sequence[np.ndarray], z: np.ndarray, y: np.ndarray, params: Any
+) -> dict[LawSymbol, np.ndarray]:
+    """All quantities from the states: those that depend on other fields have a second axis, of their values."""
+    fields = _fields(at, parts[:2], z)
+    out = {name: column[:, None] for name, column in at.code.columns(x, fields, params).items()}
+    every = list(fields[..., None])
+    for k, varied in zip(at.unheard, np.tensordot(parts[2], y if y.ndim == 3 else y[:, None], axes=1), strict=True):
+        every[k] = every[k] + varied
+    out |= zip(at.law.fields, every, strict=True)
+    states = [out[u] for u in at.code.unknowns]
+    return out | dict(zip(at.code.defined, at.code.definitions(*states, *every, *params), strict=False))

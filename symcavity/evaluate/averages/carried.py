@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from symcavity.algebra.joint import LawSymbol
+from symcavity.algebra.joint import RAYS, LawSymbol
 from symcavity.algebra.legendre import legendre
 from symcavity.evaluate.averages.law_code import LawCode
+from symcavity.evaluate.averages.law_plan import GOAL
 from symcavity.evaluate.averages.rays import REACH, along, sign_changes
 from symcavity.evaluate.watch import tick
 
@@ -30,7 +31,7 @@ ALIKE = 1e-7  # as far apart as two places of switching that are one
 GRID, ZOOMED, INSIDE, FEW = 21, 4, 5.0, 16  # with which it is looked for a place where rays switch alike
 TURNS = 6  # panels of a turn at the least
 SAME = 1e-9  # how exactly a law has to be the same law at other fields
-ENOUGH = 1e-10  # of the whole moment: by how much finer nodes may change that of a sector
+SECTOR = GOAL[RAYS] / 10  # of the whole moment: by how much finer nodes may change that of a sector
 AXES = (-1, -1, -1, -1, 0, -1, 0)  # along which the parts of nodes are numbered
 MASS = 1e-11  # by how much the weights may miss one, and second moments the covariance
 
@@ -329,7 +330,7 @@ class Plane:
             mine = slice(ends[n], ends[n + 1])
             moments = tested[:, mine].sum(axis=1)
             if sector.moments is not None:
-                sector.done = bool((np.abs(moments - sector.moments) < ENOUGH * scale).all())
+                sector.done = bool((np.abs(moments - sector.moments) < SECTOR * scale).all())
             sector.moments = moments
             sector.nodes = Nodes(
                 *(part[mine] if k == 0 else part[..., mine] for part, k in zip(every, AXES, strict=True))

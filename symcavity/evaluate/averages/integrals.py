@@ -17,6 +17,7 @@ from symcavity.evaluate.averages.densities import FINEST, LEAST
 from symcavity.evaluate.averages.grids import COUNT, FARTHEST, MOST, REACH, PanelGrid, SiteGrid
 from symcavity.evaluate.averages.names import array_names
 from symcavity.evaluate.averages.program import Program
+from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.watch import tick
 from symcavity.model.quantities import SiteQuantity
 
@@ -26,7 +27,6 @@ Grids = list[Any]
 
 GOAL = 2e-14  # what halving a panel may change, relative to the whole integral
 NOISE = 2e-12  # what may be taken for rounding
-ENOUGH = 1e-9  # where the finest rules leave more than this, there is no value
 GROWING = 1.7  # times as large at twice as many nodes: the modulus of what has a pole
 ROUNDS = 40
 NARROWEST = 1e-4
@@ -180,7 +180,7 @@ class Pass:
                 break
             before, last = after, gap
         else:
-            if last > ENOUGH and np.isfinite(last):
+            if last > tolerances().settled_integral and np.isfinite(last):
                 raise NotConverged("An average over a continuous law did not converge.", None, last, "a smoother law")
         for other in grids:
             if isinstance(other, PanelGrid):
@@ -234,13 +234,13 @@ def _cut(grid: PanelGrid, places: Any, coarse: Sequence[Any], fine: Sequence[Any
     if ends > 10 * goal and grid.ends[-1] < FARTHEST:  # a growing integrand moves the weight outwards
         grid.reach_further()
         return True
-    if ends > ENOUGH:
+    if ends > tolerances().settled_integral:
         raise _diverging(ends)
     if not found or (worst < NOISE and worst > grid.worst / 4):  # what does not shrink is rounding
         return False
     grid.worst = worst
     if len(grid.ends) * COUNT > MOST or np.min(np.diff(grid.ends)) < NARROWEST:
-        if worst > ENOUGH:
+        if worst > tolerances().settled_integral:
             raise NotConverged("A Gaussian average did not converge.", None, worst, "a smoother law, or dps above 15")
         return False
     spans = np.unique(np.clip(np.searchsorted(grid.ends, found), 1, len(grid.ends) - 1))

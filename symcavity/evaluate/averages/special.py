@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from symcavity.algebra.phi_values import checked_order, mp_phi
+from symcavity.algebra.phi_values import checked_order
 from symcavity.errors import ValuesError
 
 _SQRT_2PI = 2.5066282746310005
@@ -76,10 +76,6 @@ def np_overhang(n: int, x: Any) -> Any:
         own = (_beyond if n <= _SERIES else _continued)(n, size, edge)
         out[far] = own / ((0.5 * _SQRT_2PI) * erfcx(size / np.sqrt(2.0)))
     return out.reshape(np.shape(x)) if np.ndim(x) else out[0]
-
-
-LAMBDIFY_MODULES: dict[str, dict[str, Any]] = {"numpy": {"phi": np_phi}, "mpmath": {"phi": mp_phi}}
-"""Name -> function for each backend, for code that calls ``phi`` by its bare name."""
 
 
 def _fill(n: int, x: Any, out: Any) -> None:

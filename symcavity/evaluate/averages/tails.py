@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from sympy import Dummy, Expr, Pow, Sum
 
-from symcavity.errors import NotConverged, ValuesError
+from symcavity.errors import ValuesError
 from symcavity.evaluate.averages.densities import Counting, density_of, location
 from symcavity.evaluate.averages.integrals import Pass
 from symcavity.evaluate.averages.nodes import own_quantities
+from symcavity.evaluate.undefined import where_defined
 from symcavity.model.averages import Average
 
 PLACES = (1e3, 1e5)  # widths of a law from its center, between which its tails are measured
@@ -146,10 +147,12 @@ def _rise(body: Pass, x: Dummy, width: float, variable: Any, env: Mapping[Any, A
     It is the same power over many orders: rounding does not grow in the first of them, what is only small in the last.
     """
     pdf = density_of(variable)
-    try:
-        places = [width * t for t in TOWARDS]
-        found = [(abs(float(body.at({**env, x: p}, body.grids())[0][0])), float(pdf(p))) for p in places]
-    except (NotConverged, ZeroDivisionError, TypeError, ValuesError):
+
+    def at(place: float) -> tuple[float, float]:
+        return abs(float(body.at({**env, x: place}, body.grids())[0][0])), float(pdf(place))
+
+    found = where_defined(lambda: [at(width * t) for t in TOWARDS], also=(TypeError, ValuesError))
+    if found is None:
         return None
     steps = np.diff(np.log(TOWARDS))[[0, 1, 3]]
     with np.errstate(all="ignore"):
@@ -166,8 +169,8 @@ def _growth(body: Expr, x: Dummy, centre: float, width: float, env: Mapping[Any,
     def size(place: float) -> float:
         return abs(float(one.at({**env, x: centre + width * place}, one.grids())[0][0]))
 
-    try:
-        core, near, far = max(map(size, (-1.0, 0.0, 1.0))), *map(size, PLACES)
-    except (NotConverged, ZeroDivisionError, TypeError):
+    sizes = where_defined(lambda: list(map(size, (-1.0, 0.0, 1.0, *PLACES))), also=(TypeError,))
+    if sizes is None:
         return -np.inf
+    core, near, far = max(sizes[:3]), *sizes[3:]
     return float(np.log(far / near) / np.log(PLACES[1] / PLACES[0])) if far > GROWN * core and near > 0 else -np.inf

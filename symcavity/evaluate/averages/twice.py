@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from symcavity.algebra.precision import is_mpf, mp
-from symcavity.errors import NotConverged
 from symcavity.evaluate.averages.compiler import Compiled
+from symcavity.evaluate.undefined import where_defined
 
 CHECK = 6  # digits by which a value is computed less precisely, to see what rounding does to it
 
@@ -69,10 +69,7 @@ def limited(call: Compiled, env: dict[Any, Any]) -> Any:
         return mp.nan
     shift = mp.mpf(10) ** (-mp.dps // 2)
     near = {k: (v + shift if is_mpf(v) and v == 0 else v) for k, v in env.items()}
-    try:
-        value = mp.mpf(call(near))
-    except (ZeroDivisionError, TypeError, ValueError, NotConverged):
-        return mp.nan
-    if abs(value) * shift ** mp.mpf("0.3") > 1:
+    value = where_defined(lambda: mp.mpf(call(near)), also=(TypeError, ValueError))
+    if value is not None and abs(value) * shift ** mp.mpf("0.3") > 1:
         return mp.sign(value) * mp.inf
     return mp.nan

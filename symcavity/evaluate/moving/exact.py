@@ -18,7 +18,6 @@ from symcavity.algebra.precision import mp
 from symcavity.evaluate.moving.moments import average
 from symcavity.evaluate.moving.plan import Plan, Term, mean_of
 from symcavity.evaluate.moving.shares import Monomial, NotLinear, Share, number_of
-from symcavity.evaluate.progress import counted
 from symcavity.model.fields import RandomField, is_affine
 from symcavity.model.kinds import Kind
 from symcavity.model.noise import Noise, drawn_anew
@@ -166,18 +165,7 @@ class ExactRun:
             for share in shares:
                 share.scaled = self.zeros((self.size[kind], self.size[kind]))
                 self._begin_anew(kind, share)
-        with counted(self.steps + 1, "steps filled") as count:
-            for step in range(self.first, self.steps + 1):
-                for node in plan.motion.order:
-                    if node.time is None and step != self.first:
-                        continue
-                    if isinstance(node, RandomField):
-                        if step >= 0 or node.time is None:
-                            self._hear(node, step if node.time is not None else 0)
-                    else:
-                        self._fill(node, step)
-                if step >= 0:
-                    count.advance()
+        plan.forward(self.first, self.steps, self._hear, self._fill)
 
     def zeros(self, shape: tuple[int, ...]) -> np.ndarray:
         """An array of zeros of the numbers of the run."""
@@ -207,14 +195,9 @@ class ExactRun:
             if q.time is not None and t < 0:
                 continue
             at = slopes[here]
-            total: dict[Monomial, Any] = {}
-            for state, factor, constant in self._parts(row.rhs, share, t):
-                if state is None:
-                    _add(total, constant, self.one)
-                    continue
-                other = self.place(state, t + (0 if state.time is None else lag_of(state.time)))
-                at += factor * share.slopes[state.now][other]
-                _add(total, share.constants[state.now][other], factor)
+            found, total = self._form(row.rhs, share, t)
+            if found is not None:
+                at += found
             for f, factor in row.fields:
                 when = 0 if f.time is None else t
                 column = self.columns[kind][f, when]

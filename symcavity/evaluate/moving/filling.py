@@ -12,7 +12,6 @@ from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.moving.anew import Anew, sampled
 from symcavity.evaluate.moving.drawing import Formula, in_averages
 from symcavity.evaluate.moving.plan import Plan, Term
-from symcavity.evaluate.progress import counted
 from symcavity.model.averages import Average
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
@@ -104,18 +103,7 @@ class Filling:
     # -- forward -----------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        with counted(self.steps + 1, "steps filled") as count:
-            for step in range(self.first, self.steps + 1):
-                for node in self.plan.motion.order:
-                    if node.time is None and step != self.first:
-                        continue
-                    if isinstance(node, RandomField):
-                        if step >= 0 or node.time is None:
-                            self._hear(node, step if node.time is not None else 0)
-                    else:
-                        self._fill(node, step if node.time is not None else 0)
-                if step >= 0:
-                    count.advance()
+        self.plan.forward(self.first, self.steps, self._hear, self._fill)
 
     def _share(self, q: SiteQuantity, step: int) -> None:
         """What all sites share at one step: one number for each batch."""

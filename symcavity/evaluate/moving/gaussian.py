@@ -16,12 +16,13 @@ from sympy import Add, Expr, Mul, S, Symbol
 from sympy.stats.crv_types import NormalDistribution
 
 from symcavity.algebra.precision import mp
-from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.moving.exact import ExactRun, linear_in
 from symcavity.evaluate.moving.hermite import MOST, Profile, common, mehler
 from symcavity.evaluate.moving.moments import on_axes, open_time
 from symcavity.evaluate.moving.plan import Plan
 from symcavity.evaluate.moving.shares import NotLinear, Share
+from symcavity.evaluate.undefined import where_defined
 from symcavity.model.fields import is_affine
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
@@ -192,10 +193,7 @@ class GaussianRun(ExactRun):
         if self.dtype is float:
             return variance**0.5, profile.coefficients(mean, variance, 15)
         size = mp.sqrt(variance)
-        try:
-            return size, Placed(profile, mean, profile.coefficients(mean, variance, self.dps or 15))
-        except NotConverged:
-            return size, Placed(profile, mean, None)
+        return size, Placed(profile, mean, where_defined(profile.coefficients, mean, variance, self.dps or 15))
 
     def _pair(self, a: Placed, b: Placed, size: Any, other: Any, rho: Any) -> Any:
         """The average of a product by coefficients, or by integrals where one of the two has too many."""

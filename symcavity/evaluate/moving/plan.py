@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from sympy import Add, Expr, Float, Mul, S
 from symcavity.errors import InternalError, UnsupportedLaw
 from symcavity.evaluate.averages.quenched import SiteLaw
 from symcavity.evaluate.moving.values import RunValues
+from symcavity.evaluate.progress import counted
 from symcavity.method.moving import kind_of_kernel
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.fields import RandomField
@@ -153,6 +154,23 @@ class Plan:
             (kernel,) = kernels
             out.append(Term(term / kernel, kernel))
         return tuple(out)
+
+    def forward(
+        self, first: int, steps: int, hear: Callable[[RandomField, int], Any], fill: Callable[[SiteQuantity, int], Any]
+    ) -> None:
+        """Give fields and states their values step by step, in the order of the motion; what keeps still, once."""
+        with counted(steps + 1, "steps filled") as count:
+            for step in range(first, steps + 1):
+                for node in self.motion.order:
+                    if node.time is None and step != first:
+                        continue
+                    when = step if node.time is not None else 0
+                    if not isinstance(node, RandomField):
+                        fill(node, when)
+                    elif when >= 0:
+                        hear(node, when)
+                if step >= 0:
+                    count.advance()
 
     def at(self, kernel: MovingParameter, first: int, second: int) -> tuple[int, ...]:
         """The steps at which a kernel is taken, where t and s have values."""

@@ -17,9 +17,9 @@ from sympy import Expr
 
 from symcavity.algebra.legendre import exact_legendre
 from symcavity.algebra.precision import exact_function, mp
-from symcavity.errors import NotConverged
 from symcavity.evaluate.moving.lyapunov import largest_exponent
 from symcavity.evaluate.moving.site_law import Law, X
+from symcavity.evaluate.undefined import where_defined
 
 GRID = np.geomspace(1e-6, 1e4, 101)  # of variances, in units of the state
 
@@ -281,9 +281,6 @@ def _on_grid(law: Law, of: str) -> list[Any]:
     """A quantity of the potential at the variances of the grid; None where there is none."""
     out = []
     for v in GRID:
-        try:
-            value = getattr(Potential(law, v, 15), of)
-        except NotConverged:  # a variance that is too large for the expansion
-            value = None
+        value = where_defined(getattr, Potential(law, v, 15), of)  # a variance may be too large for the expansion
         out.append(None if value is None or abs(value) <= 1e-12 * (law.rate * v) ** 2 else value)
     return out

@@ -15,6 +15,7 @@ import numpy as np
 
 from symcavity.errors import NotConverged
 from symcavity.evaluate.tolerances import tolerances
+from symcavity.evaluate.undefined import where_defined
 from symcavity.evaluate.watch import tick
 
 ROUNDS = 14  # of means, each of twice as many
@@ -78,14 +79,16 @@ def _nearer(equations: Contraction, x: np.ndarray, steps: int) -> np.ndarray:
     return x
 
 
+def _move(equations: Contraction, x: np.ndarray) -> np.ndarray:
+    value, slope = equations.gap(x)
+    return np.linalg.solve(slope, value)
+
+
 def newton(equations: Contraction, start: np.ndarray) -> tuple[np.ndarray | None, float]:
     """The root close to a point, and the last step, relative; None where there is none."""
     x, last = start, np.inf
     for _ in range(STEPS):
-        try:
-            value, slope = equations.gap(x)
-            move = np.linalg.solve(slope, value)
-        except (NotConverged, np.linalg.LinAlgError):
+        if (move := where_defined(_move, equations, x, also=(np.linalg.LinAlgError,))) is None:
             break
         x = x - move
         if not np.all(np.isfinite(x)):

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-import numpy as np
 from sympy import Expr, Mul, Symbol, factor_terms
 
 from symcavity.algebra.precision import alone
 from symcavity.algebra.signs import sign_given
-from symcavity.errors import FlatMinimum, Infeasible, NotConverged, SeveralSolutions
-from symcavity.evaluate.closed_map import ClosedMap, Root
+from symcavity.errors import NotConverged, SeveralSolutions
+from symcavity.evaluate.closed_map import Root
 from symcavity.evaluate.given.checked_values import read_values
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving import saddle_attempt
-from symcavity.evaluate.solving.admissible import inadmissible, sift
-from symcavity.evaluate.solving.choice import chosen
+from symcavity.evaluate.solving.admissible import inadmissible
 from symcavity.evaluate.solving.continuation import (
     NEAR,
     STRONGEST,
@@ -30,101 +27,14 @@ from symcavity.evaluate.solving.continuation import (
     root_by_load,
 )
 from symcavity.evaluate.solving.eliminated import Eliminated, roots_of
-from symcavity.evaluate.solving.evidence import BranchEnd, NothingButZero, OnlyRoot
+from symcavity.evaluate.solving.evidence import NothingButZero, OnlyRoot
 from symcavity.evaluate.solving.finish import finish, finished, limit_at_rest, limit_where_tight, where
 from symcavity.evaluate.solving.iterate import root_from_afar, root_near
-from symcavity.evaluate.solving.outcomes import Ended, Found, Handover, Lost, Outcome, Tightening
-from symcavity.evaluate.solving.recovery import Recovery
-from symcavity.evaluate.solving.roots import FEW, STARTS, nearest_miss
+from symcavity.evaluate.solving.outcomes import Ended, Found, Handover, Lost, Outcome
+from symcavity.evaluate.solving.roots import FEW, STARTS
+from symcavity.evaluate.solving.search import Effort, Search
+from symcavity.evaluate.solving.unsolved import not_found, unsolved
 from symcavity.evaluate.watch import tick
-
-Effort = Literal["full", "brief", "near"]
-MOST_ELIMINATED = 20  # unknowns of a linear system, which elimination writes as one formula
-
-
-@dataclass
-class Search:
-    """A closed system at given values, and what attempts have seen so far.
-
-    Attributes
-    ----------
-    task : Task
-    given : Given
-    observable : callable
-        Turns an observable into order parameters.
-    guess : dict or None
-        A solution nearby.
-    lost : list of Lost
-        Attempts that found nothing.
-    complaints : list of str
-        What is wrong with roots that are not solutions.
-    effort : str
-        ``"full"``; ``"brief"`` does not look for the point that misses least, where nothing is found; ``"near"``
-        looks for the root of a system next to the guess, and nowhere else.
-    """
-
-    task: Task
-    given: Given
-    observable: Callable[[Any], Expr]
-    guess: Mapping[Symbol, Any] | None = None
-    lost: list[Lost] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
-    effort: Effort = "full"
-
-    @cached_property
-    def whole(self) -> ClosedMap:
-        """The closed equations as a map, with nothing eliminated."""
-        return self.task.closed_map(self.given)[0]
-
-    @cached_property
-    def eliminated(self) -> Eliminated:
-        """What elimination leaves of them."""
-        return Eliminated.of(self.task, self.given)
-
-    @property
-    def is_mapped(self) -> bool:
-        """Whether the map leads to the solution, as that of a convex problem does."""
-        return self.task.convex and self.whole.is_square
-
-    @property
-    def is_large(self) -> bool:
-        """Whether a linear system has so many unknowns that what elimination leaves of them takes long to write."""
-        return self.task.linear and not self.given.solve_for and len(self.whole.unknowns) > MOST_ELIMINATED
-
-    @property
-    def every(self) -> bool:
-        """Whether all roots are looked for."""
-        return not (self.task.convex or self.task.linear)
-
-    @property
-    def seen(self) -> BranchEnd | None:
-        """What points to there being no solution, without proving it."""
-        return next((one.seen for one in self.lost if one.seen is not None), None)
-
-    @property
-    def is_at_boundary(self) -> bool:
-        """Whether the saddle has its root where some variance vanishes, or comes close to a recovery."""
-        return any(one.is_at_boundary or one.recovery is not None for one in self.lost)
-
-    @property
-    def tightening(self) -> Tightening | None:
-        """Where all has settled but for multipliers."""
-        return next((one.tightening for one in self.lost if one.tightening is not None), None)
-
-    @property
-    def recovery(self) -> Recovery | None:
-        """The field that seems to become a multiple of quenched ones."""
-        return next((one.recovery for one in self.lost if one.recovery is not None), None)
-
-    def chosen(self, admitted: Sequence[np.ndarray]) -> Found:
-        """The solution among admissible roots of what elimination leaves; several of them are an error."""
-        return chosen(self.eliminated, admitted, self.observable)
-
-    def admitted(self, roots: Iterable[np.ndarray], *, first: bool) -> list[np.ndarray]:
-        """Those among roots that are solutions; what is wrong with the others is noted."""
-        good, rejected = sift(self.eliminated, roots, first=first)
-        self.complaints += rejected
-        return good
 
 
 @dataclass(frozen=True)
@@ -380,7 +290,7 @@ def solve_given(
         search.lost.append(outcome)
         if outcome.is_last:
             break
-    missed = _not_found(search)
+    missed = not_found(search)
     missed.best = given.outward(missed.best) if isinstance(missed.best, Mapping) else missed.best
     raise missed
 
@@ -433,58 +343,3 @@ def _beyond(search: Search, ended: Ended) -> Found | Ended | Lost:
     reasons = "".join(f" {reason}." for reason in dict.fromkeys(ended.complaints))
     said = f"No root was found at {where(search.given)}.{reasons} {ended.evidence} The limit was not found."
     return Lost(said, hint="simulate(...) of the same values", is_last=True)
-
-
-# -- what is said where there is no solution --------------------------------------------------------------
-
-
-def _edge(given: Given) -> str:
-    """What to try where a parameter that is positive in the theory is zero."""
-    zero = [s for s, v in given.exact.items() if v == 0 and s.is_positive]
-    return f"{zero[0]} = '1e-6': the equations are singular at 0, its edge" if zero else ""
-
-
-def _said(given: Given, ended: Ended, what: str) -> str:
-    reasons = "; ".join(dict.fromkeys(ended.complaints))
-    return f"There is no {what} at {where(given)}" + (f": {reasons}." if reasons else ".") + f" {ended.evidence}"
-
-
-def unsolved(given: Given, ended: Ended) -> Infeasible | FlatMinimum:
-    """The error that says that there is no solution, or no unique one, with what proves it."""
-    evidence = ended.evidence
-    way = f"a {evidence.way} alpha" if evidence.way else "other values of the parameters"
-    is_flat = isinstance(evidence, saddle_attempt.Flat) and evidence.is_attained
-    if evidence.way and isinstance(evidence, saddle_attempt.Proof):
-        end = "beyond which the minimum is unique" if is_flat else "at which solutions end"
-        way += f" (error.evidence.load is that {end})"
-    if isinstance(evidence, saddle_attempt.Flat) and evidence.is_attained:
-        found = _said(given, ended, "unique solution")
-        return FlatMinimum(found, len(evidence.diverging), f"a penalty that fixes the states; {way}", evidence)
-    supported = "values at which the problem has a unique solution"
-    return Infeasible(_said(given, ended, "solution"), supported, _edge(given) or way, evidence)
-
-
-def _not_found(search: Search) -> NotConverged:
-    """What the attempts that were lost say together."""
-    told = [one for one in search.lost if one.has_root] or [one for one in search.lost if one.reason]
-    if told:
-        return told[0].error if told[0].has_root else told[-1].error
-    system, given = search.eliminated, search.given
-    best: dict[Symbol, float] = {}
-    gap = float("nan")
-    if search.effort == "full" and system.left and len(system.core) == len(system.left):
-        point, gap = nearest_miss(system.residual(), system.unknowns)
-        best = system.complete(point)
-    elif not system.left:
-        best = system.complete([])
-    reasons = "; ".join(dict.fromkeys(search.complaints))
-    return NotConverged(
-        f"No {'admissible ' if reasons else ''}solution was found at {where(given)}"
-        + (f": {reasons}." if reasons else ".")
-        + (f" {search.seen}" if search.seen is not None else "")
-        + " This does not prove that there is none."
-        + (f" The closest point, in .best, misses by a share of {gap:.2g}." if gap > 0 else ""),
-        best,
-        gap,
-        _edge(given) or "guess=, the values of a solution nearby; other values of the parameters",
-    )

@@ -11,7 +11,6 @@ import numpy as np
 from sympy import Symbol
 
 from symcavity.algebra.precision import mp
-from symcavity.errors import NotConverged
 from symcavity.evaluate.closed_map import ROUNDED
 from symcavity.evaluate.given.values import GUARD, Given, Task
 from symcavity.evaluate.solving.admissible import inadmissible, sift
@@ -20,6 +19,7 @@ from symcavity.evaluate.solving.evidence import BranchEnd, LoadRange
 from symcavity.evaluate.solving.iterate import root_from_afar, root_near
 from symcavity.evaluate.solving.roots import FEW, STARTS
 from symcavity.evaluate.tolerances import tolerances
+from symcavity.evaluate.undefined import where_defined
 from symcavity.evaluate.watch import tick
 from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import SiteQuantity
@@ -29,6 +29,7 @@ NEAR = (1.7, 3.0, 5.0, 8.0)  # and where it begins if there is none at such load
 FINEST, TINY = 1e-6, 1e-9
 MOST = 300  # steps on one way
 FIRST, SHORTEST = 0.5, 0.02  # factors of e by which a parameter is changed at a given load, at first and at the least
+REACH = 40.0  # and how far in all
 NEARBY = 2.0  # factors of e from one within which parameters are not followed
 
 
@@ -71,11 +72,8 @@ def root_by_load(system: Eliminated) -> np.ndarray | None:
         inner = Eliminated.of(task, replace(given, exact={**exact, parameter: float(np.exp(t))}, solve_for=(alpha,)))
         near = min(states, key=lambda s: abs(s - t), default=None)
         guess = states[near] if near is not None else None
-        try:
-            plain = replace(inner, given=replace(inner.given, double=True))
-            admitted, _ = sift(plain, roots_of(inner, guess), first=task.convex)
-        except NotConverged:
-            return float("nan")
+        plain = replace(inner, given=replace(inner.given, double=True))
+        admitted, _ = where_defined(lambda: sift(plain, roots_of(inner, guess), first=task.convex)) or ([], [])
         if not admitted or (len(admitted) > 1 and not task.convex):
             return float("nan")
         point = inner.complete(admitted[0])
@@ -95,7 +93,7 @@ def root_by_load(system: Eliminated) -> np.ndarray | None:
     return None if polished is None else system.of_left(polished.point)
 
 
-def _bracket(f: Callable[[float], float], reach: float = 40.0) -> tuple[float, float] | None:
+def _bracket(f: Callable[[float], float]) -> tuple[float, float] | None:
     """Search a change of sign on a line, outwards from 0.
 
     Where the function is undefined the step was too long, or the function ends: steps become shorter, and then the
@@ -108,7 +106,7 @@ def _bracket(f: Callable[[float], float], reach: float = 40.0) -> tuple[float, f
     while ends:
         for way in list(ends):
             t, value, step = ends[way]
-            if abs(t) > reach:
+            if abs(t) > REACH:
                 del ends[way]
                 continue
             here = f(t + way * step)
@@ -204,11 +202,13 @@ def _ahead(path: list[tuple[float, Point]], t: float) -> Point:
 def _exact_step(here: Eliminated, start: Point) -> Point | None:
     """The root next to a point, with digits enough for terms that cancel; None if there is none."""
     guard = here.given.guards[0] + GUARD
-    try:
+
+    def at_root() -> Point:
         root = here.refined([start[s] for s in here.left], guard)
         with mp.workdps(here.given.dps + guard):
-            found = {s: float(v) for s, v in zip(here.order, here.complete_exactly(root), strict=True)}
-    except (NotConverged, ArithmeticError, TypeError, ValueError):
+            return {s: float(v) for s, v in zip(here.order, here.complete_exactly(root), strict=True)}
+
+    if (found := where_defined(at_root, also=(TypeError, ValueError))) is None:
         return None
     lasting = [s for s in here.left if s not in here.task.responses or abs(start[s]) > ROUNDED]
     far = any(not found[s] * start[s] > 0 or abs(np.log(found[s] / start[s])) > 3.0 for s in lasting)

@@ -22,6 +22,7 @@ from symcavity.evaluate.solving.iterate import root_from_afar, root_near
 from symcavity.evaluate.solving.newton import wander
 from symcavity.evaluate.solving.roots import STARTS, WIDE, Unknown, find_roots, starting_points
 from symcavity.evaluate.tolerances import tolerances
+from symcavity.evaluate.undefined import where_defined
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import alpha
 
@@ -240,19 +241,17 @@ def exactly(system: Eliminated, root: Any) -> tuple[dict[Symbol, Any], list[Any]
     guards = GUARDS[:1] if system.task.is_numerical else system.given.guards
     for guard in guards:
         finest = guard == guards[-1]
-        try:
-            root = rough = system.refined(root, guard)
-        except NotConverged:  # where terms cancel, more digits may do
-            if finest:
-                raise
+        # where terms cancel, more digits may do
+        found = system.refined(root, guard) if finest else where_defined(system.refined, root, guard)
+        if found is None:
             continue
+        root = rough = found
         if not system.task.is_numerical:
             # the same root of equations that are rounded to some digits less shows what cancellation costs
-            try:
-                rough = system.refined(root, guard - CHECK)
-            except NotConverged:
-                if not finest:
-                    continue
+            found = where_defined(system.refined, root, guard - CHECK)
+            if found is None and not finest:
+                continue
+            rough = root if found is None else found
         with mp.workdps(dps + guard):
             fine = system.complete_exactly(root)
         with mp.workdps(dps + guard - CHECK):

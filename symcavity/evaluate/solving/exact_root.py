@@ -51,10 +51,7 @@ def exact_root(
     below the precision.
     """
     guide = panel_ends(root.averages, root.grids)
-    try:
-        inverse = np.linalg.inv(root.slope) if held is None else inverse_without(root.slope, held)
-    except np.linalg.LinAlgError:
-        raise NotConverged("The slope of the equations vanishes at the root.", dict(root.point), float("nan")) from None
+    inverse = _inverse(root, held)
     wide = context(int((dps + 3 * GUARD) * 3.33))
     signs = closed.signs.tolist()
     x = [wide.mpf(root.point[s] or sign * NOTHING) for s, sign in zip(closed.unknowns, signs, strict=True)]
@@ -67,10 +64,7 @@ def exact_root(
         step = _step(closed, exact, env, x, inverse, guide, digits, finer, wide)
         x = [v - d for v, d in zip(x, step, strict=True)]
         x = [s * NOTHING if s and abs(v) < NOTHING else v for v, s in zip(x, signs, strict=True)]  # it has faded
-        faint = wide.mpf(10) ** -known  # what is smaller than that, and may have either sign, is zero so far
-        moves = zip(x, step, signs, strict=True)
-        relative = (d if not s and abs(v) < faint else d / (abs(v) + wide.mpf(10) ** -dps) for v, d, s in moves)
-        size = max(map(abs, relative), default=wide.zero)
+        size = _size(x, step, signs, known, dps, wide)
         if size < wide.mpf(10) ** (-dps - 2) and digits >= dps + GUARD:
             if finer or not exact.is_ruled(env):
                 return dict(zip(closed.unknowns, _without_rounding(closed, x, dps, wide), strict=True))
@@ -90,6 +84,14 @@ def exact_root(
     )
 
 
+def _size(x: Sequence[Any], step: Sequence[Any], signs: Sequence[float], known: int, dps: int, wide: Any) -> Any:
+    """The largest share by which a step has moved an unknown, at so many digits that are known."""
+    faint = wide.mpf(10) ** -known  # what is smaller than that, and may have either sign, is zero so far
+    moves = zip(x, step, signs, strict=True)
+    relative = (d if not s and abs(v) < faint else d / (abs(v) + wide.mpf(10) ** -dps) for v, d, s in moves)
+    return max(map(abs, relative), default=wide.zero)
+
+
 def inverse_without(slope: np.ndarray, held: int) -> np.ndarray:
     """What takes gaps to steps that leave one unknown where it is."""
     open_ = np.arange(slope.shape[1]) != held
@@ -97,6 +99,13 @@ def inverse_without(slope: np.ndarray, held: int) -> np.ndarray:
     out = np.zeros(slope.T.shape)
     out[open_] = np.linalg.pinv(slope[:, open_] / sizes) / sizes.T
     return out
+
+
+def _inverse(root: Root, held: int | None) -> np.ndarray:
+    try:
+        return np.linalg.inv(root.slope) if held is None else inverse_without(root.slope, held)
+    except np.linalg.LinAlgError:
+        raise NotConverged("The slope of the equations vanishes at the root.", dict(root.point), float("nan")) from None
 
 
 def _step(

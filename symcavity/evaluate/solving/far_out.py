@@ -48,7 +48,7 @@ def two_far_out(
     for depth in sorted({*near, *np.arange(near[-1], ends[1], STRIDE).tolist(), *ends}) if follows else ends:
         tick(f"a minimum at rest, {depth:.0f} of {ends[1]:.0f} deep")
         start = _ahead(step_of, path, depth) if follows and len(path) > 2 else list(path[-1][1][0] if path else t)
-        if (there := _polished(step_of, start, steps, loose, gone, depth)) is None:
+        if (there := _FarOut(step_of, start, steps, loose, gone, depth).polished()) is None:
             return None, None
         path.append((depth, there))
     found = dict(path)
@@ -70,25 +70,11 @@ def _ahead(step_of: RestMap, path: Sequence[tuple[float, Polished]], depth: floa
     return here
 
 
-def _polished(
-    step_of: RestMap,
-    t: Sequence[Any],
-    steps: np.ndarray,
-    loose: Mapping[Symbol, float],
-    gone: np.ndarray | None,
-    depth: float,
-) -> Polished | None:
-    """The point so far out, its steps, and where it lies across them, by Newton's method with many digits.
+class _FarOut:
+    """The equations of a point far out on the way to a limit, in what may still move there, and the common rate.
 
     What is gone stays; where nothing is, the unknowns go on along simple fractions of one rate.
     """
-    bits = step_of.bits([*t, depth])
-    with mp.workprec(bits):
-        return _FarOut(step_of, t, steps, loose, gone, depth, bits).polished()
-
-
-class _FarOut:
-    """The equations of a point far out on the way to a limit, in what may still move there, and the common rate."""
 
     def __init__(
         self,
@@ -98,16 +84,17 @@ class _FarOut:
         loose: Mapping[Symbol, float],
         gone: np.ndarray | None,
         depth: float,
-        bits: int,
     ) -> None:
-        self.map, self.steps, self.loose, self.gone, self.bits = step_of, steps, loose, gone, bits
+        self.map, self.steps, self.loose, self.gone = step_of, steps, loose, gone
+        self.bits = step_of.bits([*t, depth])
         self.lead = int(np.argmax(np.abs(steps)))
         self.ways = [mp.mpf(round(4 * v)) / 4 for v in steps / abs(steps[self.lead])]
         self.fixed = [k == self.lead for k in range(len(t))] if gone is None else list(gone)
         self.moving = [k for k, s in enumerate(step_of.closed.unknowns) if not self.fixed[k] and s not in loose]
         self.used = [k for k, p in enumerate(step_of.closed.places) if gone is None or not gone[p]]
-        further = depth - abs(mp.mpf(t[self.lead]))
-        self.start = [mp.mpf(v) + way * further for v, way in zip(t, self.ways, strict=True)]
+        with mp.workprec(self.bits):
+            further = depth - abs(mp.mpf(t[self.lead]))
+            self.start = [mp.mpf(v) + way * further for v, way in zip(t, self.ways, strict=True)]
 
     def at(self, v: list[Any]) -> tuple[list[Any], Any]:
         """The point, and the rate."""
@@ -143,6 +130,10 @@ class _FarOut:
 
     def polished(self) -> Polished | None:
         """The point, its steps, and where it lies across them; None where Newton's method does not settle."""
+        with mp.workprec(self.bits):
+            return self._polished()
+
+    def _polished(self) -> Polished | None:
         v = [mp.zero] * len(self.moving)
         v += [abs(mp.mpf(float(self.steps[self.lead])))] * (self.gone is None)
         base, found, last, before = self.gap(v), None, mp.zero, mp.zero

@@ -33,7 +33,6 @@ from symcavity.model.quantities import SiteQuantity
 PACKAGE = str(Path(__file__).parents[2])  # that of symcavity, not of this room
 MOST_AT_REST = 15  # digits of a limit with integrals
 MISSED, RUNAWAY = 1e-2, 40  # a residual that is none; powers of ten that no unknown has
-NOISE = 1e-9  # in own units: of what may be zero
 FINE = 1e-10  # so short a last step leaves ten digits
 UNSEEN = mp.mpf(10) ** -2000  # below this no digits of other unknowns tell a difference from zero
 
@@ -132,7 +131,7 @@ def _tidied(task: Task, given: Given, found: Mapping[Any, float], observable: Ca
         return quick
     closed, _ = task.closed_map(given)
     loose = [s for s, sign in zip(closed.unknowns, closed.signs, strict=True) if sign == 0 and s in values]
-    noise = {s: mp.zero for s in loose if 0 < abs(values[s]) < NOISE}
+    noise = {s: mp.zero for s in loose if 0 < abs(values[s]) < tolerances().faint}
     tidy = Solution(task, given, {**values, **noise}, observable) if noise else quick
     return tidy if tidy.digits >= SHOWN else quick
 

@@ -11,12 +11,12 @@ import numpy as np
 from sympy import Expr, S, Symbol
 
 from symcavity.algebra.precision import mp
-from symcavity.errors import NotConverged
 from symcavity.evaluate.averages.digits import ExactPass
 from symcavity.evaluate.averages.integrals import Grids
 from symcavity.evaluate.closed_map import INTEGRALS, ClosedMap
 from symcavity.evaluate.given.values import Given
 from symcavity.evaluate.solving.meeting import where_met
+from symcavity.evaluate.undefined import where_defined
 
 ROUNDS = 600  # evaluations of the map
 DAMPED = 0.3  # of a step, so that what comes back settles
@@ -242,8 +242,5 @@ def _fine(closed: ClosedMap, exact: ExactPass, given: Given, t: Any, prec: int) 
     with mp.workprec(prec):
         signs = zip(closed.unknowns, closed.signs, t, strict=True)
         point = {s: sign * mp.exp(v) if sign else mp.sinh(v) for s, sign, v in signs}
-        try:
-            out = exact.at({**given.environment("mpmath"), **point}, prec, {})
-        except (ArithmeticError, NotConverged):
-            return None
-    return out if all(map(mp.isfinite, out)) else None
+        out = where_defined(exact.at, {**given.environment("mpmath"), **point}, prec, {})
+    return out if out is not None and all(map(mp.isfinite, out)) else None

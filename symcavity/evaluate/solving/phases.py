@@ -13,10 +13,11 @@ from typing import Any
 from sympy import Symbol
 
 from symcavity.algebra.precision import mp
-from symcavity.errors import FlatMinimum, NotConverged, UnsupportedLaw
+from symcavity.errors import FlatMinimum, UnsupportedLaw
 from symcavity.evaluate.given.values import GibbsMeasure
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.tolerances import tolerances
+from symcavity.evaluate.undefined import where_defined
 
 FREE, ENTROPY = "free energy", "entropy"
 
@@ -34,10 +35,7 @@ def in_double(solution: Solution, which: str) -> float | None:
 
 def where_known(number: Callable[[], Any]) -> Any:
     """A number of a solution; None where it has none."""
-    try:
-        return number()
-    except (UnsupportedLaw, NotConverged, FlatMinimum):
-        return None
+    return where_defined(number, also=(UnsupportedLaw, FlatMinimum))
 
 
 def image_of(values: Mapping[Symbol, Any], signs: Mapping[Symbol, int]) -> dict[Symbol, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from symcavity.errors import NotConverged
 from symcavity.evaluate.tolerances import tolerances
+from symcavity.evaluate.undefined import where_defined
 from symcavity.evaluate.watch import tick
 
 NEARLY = 1 - 1e-15
@@ -88,16 +88,17 @@ def _bracketed(
 ) -> Iterator[np.ndarray]:
     seen: dict[float, float] = {}
 
+    def share(x: float) -> float:
+        ((value, size),) = residual(x)
+        return float(value / size)
+
     def f(t: float) -> float:
         if t not in seen:
             tick("brackets of a root")
             with np.errstate(all="ignore"):
-                try:
-                    ((value, size),) = residual(unknown.value(t))
-                    # of two opposed terms this is half the logarithm of their ratio: nearly a straight line
-                    seen[t] = float(np.arctanh(np.clip(value / size, -NEARLY, NEARLY)))
-                except (NotConverged, ZeroDivisionError):
-                    seen[t] = float("nan")
+                found = where_defined(share, unknown.value(t))
+                # of two opposed terms this is half the logarithm of their ratio: nearly a straight line
+                seen[t] = float("nan") if found is None else float(np.arctanh(np.clip(found, -NEARLY, NEARLY)))
         return seen[t]
 
     if costly and every:
@@ -136,17 +137,17 @@ def _changes_at_zero(residual: Residual) -> bool:
         ((value, size),) = residual(x)
         return float(value / size)
 
-    with np.errstate(all="ignore"):
-        try:
-            if not abs(at(0.0)) < tolerances().zero:
-                return False
-            for x in np.geomspace(1e-16, tolerances().zero, 8):  # nearer by, rounding may leave nothing
-                sides = at(-x), at(x)
-                if not np.all(np.isfinite(sides)) or all(sides):
-                    return sides[0] * sides[1] < 0
-        except (NotConverged, ZeroDivisionError):
+    def changes() -> bool:
+        if not abs(at(0.0)) < tolerances().zero:
             return False
-    return False
+        for x in np.geomspace(1e-16, tolerances().zero, 8):  # nearer by, rounding may leave nothing
+            sides = at(-x), at(x)
+            if not np.all(np.isfinite(sides)) or all(sides):
+                return sides[0] * sides[1] < 0
+        return False
+
+    with np.errstate(all="ignore"):
+        return bool(where_defined(changes))
 
 
 def _close_in(f: Callable[[float], float], low: float, high: float) -> float | None:
@@ -230,11 +231,8 @@ def _in_chart(residual: Residual, unknowns: Sequence[Unknown], reach: float) -> 
         t = np.clip(t, -reach, reach)
         with np.errstate(all="ignore"):
             x = [u.value(v) for u, v in zip(unknowns, t, strict=True)]
-            try:
-                values = np.array([float(value / size) for value, size in residual(*x)])
-            except (NotConverged, FloatingPointError, ZeroDivisionError):
-                return np.full(len(unknowns), 1.0)
-        return np.where(np.isfinite(values), values, 1.0)
+            values = where_defined(lambda: np.array([float(value / size) for value, size in residual(*x)]))
+        return np.full(len(unknowns), 1.0) if values is None else np.where(np.isfinite(values), values, 1.0)
 
     return f
 

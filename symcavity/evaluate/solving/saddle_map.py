@@ -11,6 +11,7 @@ from sympy import Expr, Symbol
 from symcavity.errors import NotConverged
 from symcavity.evaluate.averages.integrals import LAWS, Grids
 from symcavity.evaluate.given.values import Given, Task
+from symcavity.evaluate.undefined import where_defined
 from symcavity.method.saddle import Group, Multiple, Saddle
 from symcavity.model.kinds import Kind
 
@@ -189,10 +190,9 @@ class SaddleMap:
     def __call__(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """The map at a point, and its slopes; None where an average has no value."""
         with np.errstate(all="ignore"):
-            try:
-                images, rows, slopes = self._images(z)
-            except (NotConverged, ZeroDivisionError, OverflowError):
+            if (found := where_defined(self._images, z)) is None:
                 return None
+            images, rows, slopes = found
             value, slope = np.zeros(self.size), np.zeros((self.size, self.size))
             for g in self.groups:
                 v, d = g.slopes(z, images)

@@ -16,9 +16,9 @@ from symcavity.evaluate.given.values import GUARD, Given, Task
 from symcavity.evaluate.solutions.events import beside_thresholds
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving.limit_at_rest import Point, Rest
-from symcavity.evaluate.solving.map_at_rest import DEEPER, LOOSE, NOISE, PREC
+from symcavity.evaluate.solving.map_at_rest import DEEPER, LOOSE, PREC
+from symcavity.evaluate.tolerances import tolerances
 
-GOES = 1e-2  # by what an observable shows that it goes with what vanishes
 MARGIN = Symbol("margin", positive=True)  # of events, and vanishes more slowly than the states do
 
 
@@ -99,7 +99,7 @@ class RestingSolution(Solution):
         for ways, scales in ((self._rest.loose, {}), ({}, scaled)):
             if any(expr.has(s) for s in (*ways, *scales)):
                 other = self._limit(expr, ways, scales)
-                if other != value and not abs(other - value) <= NOISE * abs(value):
+                if other != value and not abs(other - value) <= tolerances().fixed * abs(value):
                     raise self._not_fixed()
         return value
 
@@ -110,9 +110,10 @@ class RestingSolution(Solution):
             moved = [{**p, **{s: mp.sinh(mp.asinh(p[s]) + way) for s, way in ways.items()}} for p in points]
             moved = [{**p, **{s: p[s] * mp.exp(way) for s, way in scales.items()}} for p in moved]
         near, nearer = (self._near(expr, point) for point in moved)
-        if abs(nearer) < GOES * abs(near):
+        goes = tolerances().goes
+        if abs(nearer) < goes * abs(near):
             return mp.zero
-        if abs(nearer) * GOES > abs(near):
+        if abs(nearer) * goes > abs(near):
             return mp.sign(nearer) * mp.inf
         with mp.workdps(self.dps):
             return +nearer

@@ -21,6 +21,7 @@ from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solving.exact_root import exact_root, inverse_without
 from symcavity.evaluate.solving.limit_at_rest import Point, Rest
 from symcavity.evaluate.tolerances import tolerances
+from symcavity.evaluate.undefined import where_defined
 from symcavity.evaluate.watch import tick
 
 SPARE = 20  # digits beyond those asked for that tails leave
@@ -66,9 +67,9 @@ def tight_limit(task: Task, given: Given, point: Mapping[Symbol, float], ways: M
     reach = float(np.sqrt(2 * np.log(10) * (given.dps + SPARE)))
     for k in range(DOUBLED):
         goal = abs(point[lead]) + reach * WIDER**k
-        try:
-            near, further = (_held(task, given, point, ways, lead, goal * by) for by in (1, FARTHER))
-        except (NotConverged, ArithmeticError):
+        ends = [where_defined(_held, task, given, point, ways, lead, goal * by) for by in (1, FARTHER)]
+        near, further = ends
+        if near is None or further is None:
             continue
         with mp.workdps(given.dps + SPARE):
             gaps = [abs(further[s] - v) / (abs(v) + 1) for s, v in near.items() if s not in ways]

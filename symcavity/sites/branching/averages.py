@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -150,6 +151,11 @@ class SiteEnsemble:
 
     def over_fields(self, body: Expr) -> Expr:
         """Average an expression in this site's quantities and fields over its fields."""
+        out = self._reduced(body)
+        return self._over_regions(body) if out is None else out
+
+    def _reduced(self, body: Expr) -> Expr | None:
+        """The average by what is simpler than all regions of all fields; None where nothing is."""
         if self.solution.parts and (out := average_by_parts(self, body, lambda expr, _: expr)) is not None:
             return out
         stein = [r for r in body.atoms(SiteResponse) if self._jumps(r)]
@@ -168,8 +174,10 @@ class SiteEnsemble:
             alone = joined(self, states, answers)
             if alone is not None:
                 return alone.over_fields(body)
-        if (out := self._marginal(body)) is not None:
-            return out
+        return self._marginal(body)
+
+    def _over_regions(self, body: Expr) -> Expr:
+        """The average region by region, or branch by branch where these are not laid out."""
         rule, zs, mean, scale = self.standardised(body)
         z = zs[-1]
         solution = self.solution
@@ -195,22 +203,34 @@ class SiteEnsemble:
             if solution.is_implicit:
                 out = self._implicit(expr, quantities, marks, breaks, z, mean, scale, rule)
             else:
-                values = []
-                told = [e for e in expr.atoms(Piecewise) if e.atoms(Relational) and e.has(*quantities.values())]
-                events = {e: Dummy("event") for e in told}
-                positive = [a.lhs - a.rhs for a in solution.assumed if isinstance(a, Gt | Ge)]
-                positive = [e.xreplace(self._zero()).xreplace(rule) for e in positive]
-                for region in solution.regions:
-                    row = {m: region.values[q].xreplace(self._zero()) for q, m in quantities.items()}
-                    row |= {m: self.response(region.values, None, r).xreplace(self._zero()) for r, m in marks.items()}
-                    values.append({m: v.xreplace(inner).xreplace(rule) for m, v in row.items()})
-                    here = {m: e.xreplace(values[-1]).xreplace(inner).xreplace(rule) for e, m in events.items()}
-                    values[-1] |= {m: cleared(e, positive) for m, e in here.items()}
-                expr = expr.xreplace(events)
-                out = average_branches(breaks, values, expr.xreplace(inner).xreplace(rule), z)
+                out = self._explicit(expr, quantities, marks, breaks, z, inner, rule)
         for outer in reversed(zs[:-1]):
             out = gaussian_average(odd_signs(out, outer), outer)
         return out
+
+    def _explicit(
+        self,
+        expr: Expr,
+        quantities: Mapping[Any, Any],
+        marks: Mapping[Any, Any],
+        breaks: Sequence[Expr],
+        z: Symbol,
+        inner: Mapping[Any, Any],
+        rule: Mapping[Any, Any],
+    ) -> Expr:
+        """The average over the inner field, by formulas in each region; events are decided there."""
+        values = []
+        told = [e for e in expr.atoms(Piecewise) if e.atoms(Relational) and e.has(*quantities.values())]
+        events = {e: Dummy("event") for e in told}
+        positive = [a.lhs - a.rhs for a in self.solution.assumed if isinstance(a, Gt | Ge)]
+        positive = [e.xreplace(self._zero()).xreplace(rule) for e in positive]
+        for region in self.solution.regions:
+            row = {m: region.values[q].xreplace(self._zero()) for q, m in quantities.items()}
+            row |= {m: self.response(region.values, None, r).xreplace(self._zero()) for r, m in marks.items()}
+            values.append({m: v.xreplace(inner).xreplace(rule) for m, v in row.items()})
+            here = {m: e.xreplace(values[-1]).xreplace(inner).xreplace(rule) for e, m in events.items()}
+            values[-1] |= {m: cleared(e, positive) for m, e in here.items()}
+        return average_branches(breaks, values, expr.xreplace(events).xreplace(inner).xreplace(rule), z)
 
     def _marginal(self, body: Expr) -> Expr | None:
         """The average over those fields alone that the states in it hear; None where they hear all, or by branches."""
