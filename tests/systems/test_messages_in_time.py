@@ -47,7 +47,7 @@ def passing(onsager):
 
 @pytest.mark.parametrize("onsager", [1, Rational(1, 2)])
 def test_messages_of_the_lasso_go_the_way_of_the_state_evolution(onsager):
-    """The state evolution that the engine has for the problem; half of Onsager's term leaves a memory, and another way."""
+    """Held against the state evolution of the problem; half of Onsager's term leaves a memory, and goes elsewhere."""
     run = passing(onsager).cavity().evolve(VALUES, until=6, paths=20000, seed=1)
     loss = Sum(Sum(X[mu, i] * (W[i] - w0[i]), (i, 1, N)) ** 2, (mu, 1, P)) / 2
     problem = ConvexProblem(loss + theta * Sum(Abs(W[i]), (i, 1, N)))

@@ -90,8 +90,9 @@ def check_divisions(system: System, plain: Mapping[Symbol, Any], laws: Mapping[Q
         for q, value in cases:
             if (rhs if q is None else rhs.xreplace({q: as_sympy(value)})).has(S.ComplexInfinity, S.NaN):
                 given = {s: v for s, v in plain.items() if equation.rhs.has(s)} if q is None else {q: value}
+                where = ", ".join(f"{s} = {v}" for s, v in given.items())
                 raise ValuesError(
-                    f"The equation {equation.xreplace(sums)} divides by zero at {', '.join(f'{s} = {v}' for s, v in given.items())}.",
+                    f"The equation {equation.xreplace(sums)} divides by zero at {where}.",
                     "values at which all equations are finite",
                 )
 
