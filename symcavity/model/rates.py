@@ -38,8 +38,8 @@ def rates_of(equation: Equation) -> Equation:
 def _for_its_derivative(equation: Equation) -> Equation:
     """An equation solved for the derivative in it: ``tau*dx/dt = y`` is ``dx/dt = y/tau``."""
     found = equation.difference.atoms(Derivative)
-    derivative = next(iter(found)) if len(found) == 1 else None
-    state = None if derivative is None else derivative.expr
+    derivative: Any = next(iter(found)) if len(found) == 1 else None
+    state: Any = None if derivative is None else derivative.expr
     moving = isinstance(state, SiteQuantity) and isinstance(state.family, Variable | Field | SharedState)
     if derivative is not None and moving and derivative.variables == (state.time,) and isinstance(state.time, Time):
         if equation.lhs == derivative:
