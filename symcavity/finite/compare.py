@@ -103,6 +103,8 @@ class Comparison:
         What else a reader of the table must know.
     root : bool
         Whether corrections at finite N are of order ``1/sqrt(N)``.
+    unstable : int
+        The number of instances of a system that were found at a fixed point that repels.
     """
 
     rows: tuple[Row, ...]
@@ -111,6 +113,7 @@ class Comparison:
     remark: str = ""
     failed: int = 0
     root: bool = False
+    unstable: int = 0
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -167,6 +170,11 @@ class Comparison:
             out.append(f"{self.infeasible} instances have no solution; the averages are over the others.")
         if self.failed:
             out.append(f"For {self.failed} instances no solution was found; the averages are over the others.")
+        if self.unstable:
+            out.append(
+                f"{self.unstable} instances were found, from all variables at zero, at a fixed point that repels; the "
+                "theory may describe another one."
+            )
         flat = max((row.simulation.flat for row in self.rows), default=0)
         if flat:
             out.append(
@@ -387,7 +395,7 @@ def compare(
         found = scattered(solution, observable, measured, sim.sizes[0]) if scatter else None
         rows.append(Row(observable, value, measured, note, found))
     root = bool(sim.system.rewritten["centre"].balances)
-    return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark, len(sim.failed), root)
+    return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark, len(sim.failed), root, len(sim.unstable))
 
 
 def _solved(theory: Theory, sim: Any) -> tuple[Any, str, Any]:

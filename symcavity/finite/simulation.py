@@ -331,6 +331,11 @@ class Simulations(AtSizes[Simulation]):
         return {(n, seed): why for n, sim in self.by_size.items() for seed, why in sim.failed.items()}
 
     @property
+    def unstable(self) -> dict[tuple[int, int], float]:
+        """By size and seed, the leading eigenvalue of the iteration where the fixed point that was found repels."""
+        return {(n, seed): value for n, sim in self.by_size.items() for seed, value in sim.unstable.items()}
+
+    @property
     def residuals(self) -> Residuals:
         """The worst residuals over all sizes."""
         return Residuals.largest(s.residuals for s in self.by_size.values())

@@ -129,6 +129,7 @@ class ThermalSimulation(Instances):
 
     infeasible = 0  # each has a measure
     failed: Mapping[int, str] = {}
+    unstable: Mapping[int, float] = {}
 
     def __init__(self, setup: Setup, instances: Sequence[Warm]) -> None:
         super().__init__(setup, dict(instances[0].w.instance.size))
@@ -192,6 +193,7 @@ class ThermalSimulations(AtSizes[ThermalSimulation]):
 
     infeasible = 0
     failed: Mapping[int, str] = {}
+    unstable: Mapping[int, float] = {}
 
     @property
     def free_energy(self) -> Extrapolation:

@@ -23,7 +23,9 @@ from scipy.optimize import minimize
 from sympy import Abs, Eq, Max, Min, Rational, Sum, Symbol, exp, sqrt, tanh
 
 from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.evaluate.binding import solve_theory
 from symcavity.face import ConvexProblem
+from symcavity.finite.compare import compare
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.draw import coupling_law
 from symcavity.finite.given_values import read_values
@@ -32,6 +34,7 @@ from symcavity.finite.minimum import solve_instance
 from symcavity.finite.quadratic import quadratic_program, solve_assembled
 from symcavity.finite.run import simulate
 from symcavity.finite.setup import as_system
+from symcavity.method.theory import Theory
 from symcavity.model.averages import average, response
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import FEATURE, N, P, alpha, i, mu
@@ -216,6 +219,9 @@ def test_instances_say_whether_their_fixed_point_attracts(mean, stable):
     sim = simulate(network, {}, N=40, seeds=3)
     assert set(sim.unstable) == (set() if stable else {0, 1, 2})
     assert ("all stable" if stable else "3 unstable (seeds 0, 1, 2)") in str(sim)
+    guess = None if stable else {"q_v": 0.9, "M_v": 0.95}
+    said = str(compare(solve_theory(Theory(network), {}, guess=guess), sim, [average(v[i])]))
+    assert ("3 instances were found, from all variables at zero, at a fixed point that repels" in said) is not stable
     for k, sample in enumerate(sim.samples):
         (centred,) = sim.reader(k).instance.couplings
         whole = np.max(np.linalg.eigvals(centred + float(mean) / 40).real)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from references import near
-from sympy import Max, Rational, Sum, Symbol, exp, log, sign, symbols
+from sympy import Eq, Max, Rational, Sum, Symbol, exp, log, sign, symbols
 from sympy.stats import Normal
 
 from symcavity import (
@@ -18,7 +18,9 @@ from symcavity import (
     N,
     P,
     Quenched,
+    Sites,
     System,
+    Variable,
     alpha,
     average,
     i,
@@ -161,6 +163,24 @@ def test_several_products():
     solution = square(field(common)).cavity().solve(values)
     assert near(solution[average(m[i] * w[i])], "0.369398062518129", "1e-13")
     assert abs(solution[average(m2[i] * w[i])]) < 1e-14
+
+
+def test_two_kinds_that_hear_one_mean():
+    """Excitation and inhibition both hear the mean excitation: it is one unknown, and the theory agrees."""
+    a, M, j = *Sites("a", "M", "inhibitory"), Symbol("j", integer=True)
+    u, v, h = Variable("u", i), Variable("v", a), Quenched("h", i)
+    excite = Coupling("J", between=(i, i), mean=3 / (4 * N), variance=1 / (4 * N))
+    inhibit = Coupling("K", between=(i, a), mean=-2 / N, variance=1 / (4 * N))
+    drive = Coupling("L", between=(a, i), mean=3 / (4 * N), variance=1 / (4 * N))
+    heard = Sum(excite[i, j] * u[j], (j, 1, N)) + Sum(inhibit[i, a] * v[a], (a, 1, M))
+    problem = System([
+        Eq(u[i], Max(0, heard + h[i])),
+        Eq(v[a], Max(0, Sum(drive[a, i] * u[i], (i, 1, N)) - 1)),
+    ])  # fmt: skip
+    assert [str(g) for g in problem.cavity().system.globals] == ["M_u", "M_v"]
+    assert all(row.ok for row in problem.cavity().derivation.verify())
+    values = {M / N: HALF, h: {0: HALF, 2: HALF}}
+    agrees(problem, values, [average(u[i]), average(v[a]), average(u[i] ** 2), average(v[a] > 0)], n=80)
 
 
 def test_a_penalty_on_the_sum():

@@ -317,7 +317,7 @@ class Means(Rewriting):
                 out += in_units_of_n(outside * content * sqrt(N)) * self._remainder(sender, emission, where)
                 continue
             if site_quantities(emission):
-                emission = self._average(hearer, sender, emission, where)
+                emission = self._average(sender, emission, where)
             out += as_ratios(outside * content * sender.size) * emission
         return out
 
@@ -340,8 +340,8 @@ class Means(Rewriting):
         self.remainders.setdefault(g, Sum(body, sender.range))
         return g
 
-    def _average(self, hearer: Kind | None, sender: Kind, body: Expr, where: str) -> Global:
-        g = self._brought_in((hearer, sender, body), body, where)
+    def _average(self, sender: Kind, body: Expr, where: str) -> Global:
+        g = self._brought_in((S.One, sender, body), body, where)
         self.averages.setdefault(g, (sender, body))
         return g
 
