@@ -7,6 +7,7 @@ from typing import Any
 from sympy import Basic, Eq, Expr, KroneckerDelta, Piecewise, S, Tuple
 
 from symcavity.algebra.door import as_sympy
+from symcavity.algebra.node import holds
 
 
 class Choice(Expr):
@@ -65,8 +66,13 @@ class Choice(Expr):
     _latex = _sympystr
 
 
+_CASES = (Choice, KroneckerDelta)
+
+
 def in_cases(expr: Any) -> Any:
     """An expression with each choice and each Kronecker delta written out by cases, which have code for arrays."""
+    if not holds(expr, _CASES):
+        return expr
     expr = expr.replace(lambda e: isinstance(e, Choice), lambda e: e.as_cases()) if expr.has(Choice) else expr
     deltas = {d: Piecewise((1, Eq(*d.args[:2])), (0, True)) for d in expr.atoms(KroneckerDelta)}
     # a power of cases divides by a zero that numbers of arrays would not: it is infinite there

@@ -70,6 +70,7 @@ def compiled(arguments: Sequence[Any], exprs: Any, modules: str = "numpy", *, cs
     marks = _marks(len(arguments))
     rule = dict(zip(arguments, marks, strict=True))
     several = isinstance(exprs, list)
-    marked = tuple(with_scaled_tails(in_cases(e).xreplace(rule)) for e in (exprs if several else [exprs]))
-    marked = tuple(map(without_overflow, marked)) if modules == "numpy" else marked
+    written = ((rule.get(e, e) if not e.args else in_cases(e).xreplace(rule)) for e in (exprs if several else [exprs]))
+    marked = tuple(with_scaled_tails(e) if e.args else e for e in written)
+    marked = tuple(without_overflow(e) if e.args else e for e in marked) if modules == "numpy" else marked
     return _function(marks, marked if several else marked[0], modules, cse)

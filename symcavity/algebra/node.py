@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from sympy import Expr
@@ -29,3 +30,12 @@ def replaced_by(rule: Any) -> Mapping[Any, Any]:
 def raised(tex: str, exp: str | None) -> str:
     """A formula to a power, in brackets."""
     return f"\\left({tex}\\right)^{{{exp}}}" if exp else tex
+
+
+@lru_cache(maxsize=16384)
+def holds(expr: Any, kinds: tuple[type, ...]) -> bool:
+    """Whether a node of some classes stands in an expression: ``expr.has(*kinds)``, where each part is looked at once.
+
+    Averages over one law hold all of it, each for itself: what has looked at a law before knows it.
+    """
+    return isinstance(expr, kinds) or any(holds(a, kinds) for a in getattr(expr, "args", ()))

@@ -13,6 +13,8 @@ import numpy as np
 from sympy import Add, Expr, Function, Mul, Pow, S, cosh, exp, log, sinh
 from sympy.codegen.cfunctions import expm1
 
+from symcavity.algebra.node import holds
+
 
 class largest(Function):  # noqa: N801 - it is written like the mathematical function it is
     """The largest of some exponents: what is taken out of a sum, and counts as a constant, for it drops out again."""
@@ -74,6 +76,7 @@ def np_log_sum(a: Any, b: Any) -> Any:
 
 CODE = {"largest": np_largest, "logistic": np_logistic, "log_sum": np_log_sum}
 """The functions of this module in numbers, by the names of their classes."""
+_GROWING = (exp, sinh, cosh)
 ASKING = (log, sinh, cosh, Pow)
 
 
@@ -85,14 +88,14 @@ def without_overflow(expr: Any) -> Any:
     expr : Expr
         Whatever has no quotients, logarithms or products of sums of exponentials comes back as it is.
     """
-    if not isinstance(expr, Expr) or not expr.has(exp, sinh, cosh) or expr.has(largest):
+    if not isinstance(expr, Expr) or not holds(expr, _GROWING) or holds(expr, (largest,)):
         return expr
     return _written(expr)
 
 
 @lru_cache(maxsize=4096)
 def _written(expr: Any) -> Any:
-    if not expr.args or not expr.has(exp, sinh, cosh):
+    if not expr.args or not holds(expr, _GROWING):
         return expr
     if isinstance(expr, Mul | Pow) and _asks(expr):
         exponent, rest = _split(expr)

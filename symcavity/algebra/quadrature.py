@@ -21,9 +21,14 @@ from sympy import (
     Pow,
     S,
     Symbol,
+    asinh,
+    atan,
+    erf,
     preorder_traversal,
     sign,
+    sinh,
     sqrt,
+    tanh,
 )
 from sympy.core.relational import Relational
 
@@ -31,6 +36,8 @@ from symcavity.algebra.piecewise import BRANCHING
 from symcavity.algebra.precision import GENERATED, exact_function, is_mpf, mp
 from symcavity.algebra.signs import sign_of, tidy
 from symcavity.errors import ValuesError
+
+ODD = (tanh, erf, sinh, atan, asinh)  # functions that grow, and are zero at zero
 
 
 def break_points(expr: Expr, z: Symbol) -> list[Expr]:
@@ -87,7 +94,10 @@ def _switches(expr: Expr, z: Symbol) -> list[Expr]:
         elif isinstance(node, Relational):
             out.append(node.lhs - node.rhs)
         elif not isinstance(node, Piecewise):
-            out.append(node.args[0])
+            argument = node.args[0]
+            while isinstance(argument, ODD):  # it has the sign of its own argument
+                argument = argument.args[0]
+            out.append(argument)
     return [argument for argument in out if argument.has(z) and not argument.has(S.Infinity)]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from sympy import Add, Expr, Function, Mul, Pow, S, cosh, erf, erfc, exp, pi, polygamma, sinh, sqrt, tanh
 from sympy.core.function import ArgumentIndexError
 
+from symcavity.algebra.node import holds
 from symcavity.algebra.phi import by_phi, phi
 
 
@@ -90,6 +91,9 @@ class log_gamma(Function):  # noqa: N801 - it is written like the mathematical f
         return f"{printer._module_format('mpmath.loggamma')}({printer._print(self.args[0])})"  # noqa: SLF001
 
 
+_TAILED = (sinh, erf, erfc, phi)
+
+
 def with_scaled_tails(expr: Any) -> Any:
     """Return an expression in which 1 + erf and 2 - erfc are phi, and exp over phi or erfc is :class:`hazard`.
 
@@ -100,9 +104,11 @@ def with_scaled_tails(expr: Any) -> Any:
     expr : Expr
         Whatever holds none of these, and no truncated moment in a denominator, comes back as it is.
     """
-    if isinstance(expr, Expr) and expr.has(sinh):
+    if not isinstance(expr, Expr) or not holds(expr, _TAILED):
+        return expr
+    if expr.has(sinh):
         expr = _everywhere(expr, Mul, sinh, _as_tangent)
-    if not isinstance(expr, Expr) or not (expr.has(erf, erfc) or any(_is_below(p) for p in expr.atoms(Pow))):
+    if not (expr.has(erf, erfc) or any(_is_below(p) for p in expr.atoms(Pow))):
         return expr
     for function in (erf, erfc, phi):
         expr = _everywhere(expr, Add, function, _as_tail)

@@ -71,7 +71,7 @@ def posterior(theory: Theory) -> Posterior | None:
     """
     system = theory.system
     sent = [(kind, w) for kind, w in system.weights.items() if not w.is_field]
-    if len(sent) != 1 or theory.is_naive:
+    if len(sent) != 1 or theory.is_naive or sent[0][1].is_cold:  # the lowest state alone is no posterior
         return None
     ((kind, weight),) = sent
     ends = {f.sender for f in system.laws[kind].fields if f.states()}

@@ -10,10 +10,12 @@ from sympy import (
     Abs,
     Add,
     Dummy,
+    Eq,
     Expr,
     Max,
     Min,
     Mul,
+    Ne,
     Piecewise,
     Poly,
     PolynomialError,
@@ -27,6 +29,7 @@ from sympy import (
 from sympy.core.relational import Relational
 
 from symcavity.algebra.piecewise import NotPiecewisePolynomial, to_piecewise_polynomial
+from symcavity.algebra.quadrature import break_points
 from symcavity.algebra.signs import sign_given, weak_sign_of
 
 _MOST_STATES = 6  # in one quadratic form, whose principal minors are looked at one by one
@@ -242,6 +245,9 @@ class Rules:
         for t, left, right in zip(breaks, pieces, pieces[1:], strict=False):
             jump, bend = ((right - left).diff(z, order).xreplace({z: t}).simplify() for order in (0, 1))
             bends += [bend, *([] if jump == 0 else [S.NegativeOne])]
+        for t in break_points(along, z) if along.has(Eq, Ne) else ():
+            alone = along.xreplace({z: t})  # where a case holds at one point: it has to go on from there
+            bends += [S.NegativeOne] if all((alone - p.xreplace({z: t})).simplify() != 0 for p in pieces) else []
         return Form(convex=all(not b.has(z) and self._sign(b) in (0, 1) for b in bends))
 
     _rules: ClassVar[dict[type, Any]] = {

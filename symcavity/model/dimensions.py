@@ -37,9 +37,16 @@ class _Analysis:
 
     known: set[Any]
     equal: list[Form] = field(default_factory=list)
+    _seen: dict[Any, Form | None] = field(default_factory=dict)  # large equations hold the same parts many times
+    _holding: dict[Any, bool] = field(default_factory=dict)
 
     def of(self, expr: Any) -> Form | None:
         """The exponents of an expression; None for zero, which has any unit."""
+        if expr not in self._seen:
+            self._seen[expr] = self._of(expr)
+        return self._seen[expr]
+
+    def _of(self, expr: Any) -> Form | None:
         if expr in self.known:
             return {expr: Rational(1)}
         if not isinstance(expr, Basic) or expr.is_zero or not self._has(expr):
@@ -49,6 +56,8 @@ class _Analysis:
         if isinstance(expr, ImplicitAverage):
             body, x, reached, *ends = expr.args
             self.known.add(x)
+            self._seen.clear()
+            self._holding.clear()
             self.bare(reached)
             for end in (e for e in ends if e.is_finite):
                 self.alike([x, end])
@@ -78,7 +87,9 @@ class _Analysis:
         return _BARE
 
     def _has(self, expr: Basic) -> bool:
-        return any(expr.has(s) for s in self.known)
+        if expr not in self._holding:
+            self._holding[expr] = expr in self.known or any(self._has(a) for a in expr.args)
+        return self._holding[expr]
 
     def alike(self, parts: Iterable[Any]) -> Form | None:
         """The unit that several expressions share."""
@@ -193,7 +204,13 @@ def dimensions_of(equations: Iterable[Any], symbols: Sequence[Any]) -> Dimension
     for difference in equations:
         look.of(difference)
     bound = sorted(look.known - set(symbols), key=str)
-    absent = [s for s in symbols if not any(e.has(s) for e in equations)]
+    present, left = set[Any](), list(equations)
+    while left:
+        expr = left.pop()
+        if expr not in present:
+            present.add(expr)
+            left.extend(expr.args)
+    absent = [s for s in symbols if s not in present]
     look.equal += [{s: Rational(1)} for s in absent]
     every = [*symbols, *bound]
     return Dimensions(every, _integer_null_space(look.equal, every), {})

@@ -134,8 +134,8 @@ class FieldBook:  # noqa: PLW1641 - it grows while a declaration is read
         """Return prefactor * placeholder for a sum, after moving site-independent factors out of it."""
         constant, emission = emission.as_independent(SiteQuantity, as_Add=False)
         if emission.is_Add:
-            content, emission = emission.as_content_primitive()
-            constant *= content
+            content = _leading(emission)
+            constant, emission = constant * content, (emission / content).expand(deep=False)
         elif emission.could_extract_minus_sign():
             constant, emission = -constant, -emission
         key = (hearer, coupling, emission, inner)
@@ -153,6 +153,12 @@ class FieldBook:  # noqa: PLW1641 - it grows while a declaration is read
             (f.hearer, f.coupling, f.emission, f.inner): f
             for f in (whole if g == first else g for g in self._fields.values() if g != second)
         }
+
+
+def _leading(emission: Expr) -> Expr:
+    """The number beside the first state of what is sent: in its units what others hear is the same, however spelled."""
+    states = [term for term in sorted(emission.args, key=lambda e: e.sort_key()) if site_quantities(term, Variable)]
+    return abs(states[0].as_coeff_Mul()[0]) if states else emission.as_content_primitive()[0]
 
 
 NO_ORDER = (

@@ -75,7 +75,7 @@ class LabelledEnsemble:
         """The value of what is the same at all labels and fields, such as the response of a linear law."""
         regions = self.site.solution.regions
         responses = body.atoms(SiteResponse)
-        if len(regions) != 1 or regions[0].implicit or not responses:
+        if len(regions) != 1 or regions[0].implicit or not responses or getattr(self.site.solution, "cases", ()):
             return None
         zero = dict.fromkeys(self.site.solution.sources, S.Zero)
         found = body.xreplace({r: self.site.response(regions[0].values, None, r).xreplace(zero) for r in responses})

@@ -241,22 +241,20 @@ def by_parts(side: Any, body: Expr) -> Expr:
 def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int) -> Any:
     """Integrate the solution over the one field of the site, split where the branches meet."""
     h = side.heard[0]
-    solution = case_at(side, values)
     plain = side.problem.plain_sources()
     source = plain[h.source]
-    quiet = solution.without_sources()
+    every = [side.solution, *(one for _, one in getattr(side.solution, "cases", ()))]
+    held: list[Any] = [v for one in every for r in one.regions for v in r.values.values()]
+    held += [test for test, _ in getattr(side.solution, "cases", ())]
     quenched = sorted(
-        {
-            q
-            for e in (body, side.covariance[h.eta, h.eta], *(v for r in solution.regions for v in r.values.values()))
-            for q in site_quantities(e, Quenched)
-        },
-        key=str,
+        {q for e in (body, side.covariance[h.eta, h.eta], *held) for q in site_quantities(e, Quenched)}, key=str
     )
     total = mp.mpf(0)
     with mp.workdps(dps + 12):
         for case, weight in cases(quenched, laws):
             rule = {**values, **case}
+            solution = case_at(side, rule)  # which may hang upon a label
+            quiet = solution.without_sources()
 
             def number(expr: Expr, rule: dict[Any, Any] = rule) -> Any:
                 value = given_averages(expr, laws).xreplace(rule)

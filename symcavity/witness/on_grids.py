@@ -33,16 +33,18 @@ MODULES = ["numpy", "scipy"]  # the second for error functions
 
 def average_on_grid(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], nodes: int) -> Any:
     """Average in double over a grid of all fields; the states are found by testing the branches."""
-    solution = side.solution
     sources = list(side.problem.plain_sources().values())
     order = [h.eta for h in side.problem.ordered()]
     exprs = [body, *side.covariance.values()]
-    for b in solution.branches:
+    several = getattr(side.solution, "cases", ())
+    for b in (b for one in (side.solution, *(one for _, one in several)) for b in one.branches):
         exprs += [*b.values.values(), *b.conditions, *([b.implicit[1]] if b.implicit else [])]
+    exprs += [test for test, _ in several]
     quenched = sorted({q for e in exprs for q in site_quantities(e, Quenched)}, key=str)
     total = 0.0
     for case, weight in cases(quenched, laws):
         rule = {**values, **case}
+        solution = side.solution.where(rule) if several else side.solution  # which may hang upon a label
 
         def plain(expr: Expr, rule: dict[Any, Any] = rule) -> Expr:
             return given_averages(expr, laws).xreplace(rule)

@@ -7,6 +7,7 @@ from sympy import Symbol, cosh, exp, lambdify, log, sinh, symbols, tanh
 
 from symcavity.algebra.compiled import compiled
 from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.node import holds
 from symcavity.algebra.overflow import without_overflow
 from symcavity.evaluate.averages.compiler import Compiled
 
@@ -83,3 +84,10 @@ def test_averages_over_wide_fields(body, same, width):
     share = (half * weights).ravel() * np.exp(-at * at / 2) / np.sqrt(2 * np.pi)
     same = same or (lambda h: h / width * np.tanh(h))
     assert found == pytest.approx(share @ (same(width * at) + same(-width * at)), rel=1e-11)
+
+
+@pytest.mark.parametrize("body", [*BODIES, x + 1, GaussianAverage(exp(x * z) / (1 + tanh(z) ** 2), z)], ids=str)
+def test_what_is_remembered_of_an_expression_is_what_it_has(body):
+    """An exponential is a power of e too, and a question about other classes is another question."""
+    for kinds in ((exp,), (sinh, cosh), (log, tanh), (GaussianAverage,)):
+        assert holds(body, kinds) is body.has(*kinds)

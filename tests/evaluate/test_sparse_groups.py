@@ -62,3 +62,13 @@ def test_the_law_settles_where_its_corner_is_small_and_far_from_the_middle():
     soft = np.sign(fields) * np.maximum(0, np.abs(fields) - 0.1)
     kept = soft[0] * np.maximum(0, 1 - 0.2 / np.maximum(np.sqrt((soft**2).sum(axis=0)), 1e-9)) / 0.8
     assert found == pytest.approx(np.sum(weights * kept**2), rel=3e-5)
+
+
+def test_independent_samples_share_the_code_of_their_law():
+    """The law is the same with whatever set of samples; another law has code of its own."""
+    other = JointLaw(LAW.unknowns, LAW.fields, LAW.equations, LAW.pairs, [], LAW.sources, 3)
+    moved = JointLaw(LAW.unknowns, LAW.fields, [2 * e for e in LAW.equations], LAW.pairs, [], LAW.sources)
+    one, two, three = (Family(law, JointAverage(w1, law, [q, 0, q]).covariance) for law in (LAW, other, moved))
+    assert one.code is two.code
+    assert one.code is not three.code
+    assert two.law.scramble == 3 != one.law.scramble

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
-from sympy import Abs, Eq, Heaviside, Max, Piecewise, Rational, Sum, Symbol, log, sqrt
+from sympy import Abs, Eq, Heaviside, Max, Min, Ne, Piecewise, Rational, Sum, Symbol, log, sign, sqrt
+from sympy.stats import Normal
 
 from symcavity import (
     ConvexProblem,
@@ -17,6 +18,7 @@ from symcavity import (
     Feature,
     Global,
     N,
+    NotConvex,
     P,
     Problem,
     Quenched,
@@ -333,6 +335,69 @@ def test_labels_whose_sign_is_open_are_refused_at_their_values():
     counted = Problem(Sum(Heaviside(-label[mu] * heard), (mu, 1, P)), [Eq(Sum(w[i] ** 2, (i, 1, N)), N)])
     with pytest.raises(ValuesError, match="positive values"):
         counted.cavity().solve({alpha: 3, label: {1: Rational(1, 2), -1: Rational(1, 2)}})
+
+
+def by_hand(load, ridge):
+    """A clipped hinge with the labels of a teacher, at its lowest minima: second moment, overlap and response."""
+    q, m, answer = 1.0, 0.5, 1.0
+    z = np.linspace(-9, 9, 20001)
+    p = norm.pdf(z) * (z[1] - z[0])
+    for _ in range(150):
+        eta = np.sqrt(q) * z
+        mean, rest = m * eta / q, np.sqrt(1 - m * m / q)
+        up = norm.cdf(mean / rest)
+        share = {1: up, -1: 1 - up}
+        told = {1: mean * up + rest * norm.pdf(mean / rest)}
+        told[-1] = mean - told[1]
+        force = {}
+        for way in (1, -1):
+            field = way * eta
+            grid = np.array([np.minimum(field, 0), np.clip(field + answer, 0, 1), np.maximum(field, 1)])
+            cost = np.minimum(1, np.maximum(0, 1 - grid)) + (grid - field) ** 2 / (2 * answer)
+            at = np.take_along_axis(grid, np.argmin(cost, axis=0)[None], axis=0)[0]
+            force[way] = way * (at - field) / answer
+        power, own, other = (
+            sum(p @ (weight[k] * force[k] ** n * side) for k in (1, -1))
+            for weight, n, side in ((share, 2, 1), (share, 1, eta), (told, 1, 1))
+        )
+        slope, heard = np.linalg.solve([[q, m], [m, 1]], [own, other])
+        new = 1 / (ridge - load * slope)
+        q = (q + new**2 * (load * power + (load * heard) ** 2)) / 2
+        m, answer = (m + new * load * heard) / 2, (answer + new) / 2
+    return q, m, answer
+
+
+def test_the_labels_of_a_teacher_where_the_student_jumps():
+    """The response to the teacher holds what the labels do and what the jumps do, by parts on both fields."""
+    teacher = Quenched("t", i, law=Normal("t", 0, 1))
+    u = Sum(x[mu, i] * teacher[i], (i, 1, N))
+    label = Quenched("y", mu, law={1: Heaviside(u), -1: Heaviside(-u)}, given=u)
+    loss = Sum(Min(1, Max(0, 1 - label[mu] * heard)), (mu, 1, P))
+    found = Problem(loss + Sum(w[i] ** 2, (i, 1, N)) / 4).cavity().solve({alpha: 3})
+    shown = average(w[i] ** 2), average(w[i] * teacher[i]), response(w)
+    assert [float(found[o]) for o in shown] == pytest.approx(by_hand(3, 0.5), rel=1e-3)  # of a grid that has jumps
+
+
+@pytest.mark.parametrize("price", [sign(w[i]) ** 2, Abs(sign(w[i])), Piecewise((1, Ne(w[i], 0)), (0, True))])
+def test_a_price_for_what_is_not_zero_however_it_is_spelled(price):
+    """One but for a point: its lowest value is there, which only the lowest minimum sees; no convex problem has it."""
+    squares = Sum(residue**2, (mu, 1, P)) / 2 + Sum(gamma * w[i] ** 2 / 2, (i, 1, N))
+    problem = Problem(squares + theta * Sum(price, (i, 1, N)))
+    at = {alpha: 2, theta: Rational(1, 4), gamma: 1, **TEACHER}
+    one, other = (p.cavity().solve(at)[average(w[i] ** 2)] for p in (problem, SUBSET))
+    assert float(one) == pytest.approx(float(other), rel=1e-12)
+    with pytest.raises(NotConvex, match="bends downwards"):
+        ConvexProblem(squares + Sum(price, (i, 1, N)))
+
+
+def test_the_lowest_state_is_no_posterior():
+    """A teacher with the law of the states, whose record was no record."""
+    k = Feature("k", values=(0, 1, 2))
+    sent = Quenched("r", i, law={v: Rational(1, 3) for v in (0, 1, 2)})
+    error = Sum(x[mu, i] * (k[i] - sent[i]), (i, 1, N)) - Quenched("xi", mu, law=Normal("xi", 0, 1))[mu]
+    problem = Problem(Sum(error**2, (mu, 1, P)) / 2)
+    assert "bayes" not in [step.key for step in problem.cavity().derivation.steps]
+    assert "bayes" in [step.key for step in problem.gibbs(1).cavity().derivation.steps]
 
 
 @pytest.mark.parametrize("price", [sqrt(Abs(w[i])), log(1 + Abs(w[i]))])

@@ -1,5 +1,7 @@
 """Losses by cases of labels whose values are not declared: every case is seen when branches are laid out."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sympy import Eq, Heaviside, KroneckerDelta, Max, Min, Piecewise, Rational, Sum, Symbol
@@ -13,6 +15,7 @@ from symcavity import (
     P,
     Problem,
     Quenched,
+    UnstableSolution,
     UnsupportedLaw,
     ValuesError,
     alpha,
@@ -87,16 +90,35 @@ def test_a_loss_between_bounds_at_a_temperature():
     assert "ITE(" not in theories[1].derivation.to_text()
 
 
-@pytest.mark.parametrize("values", [None, {1: Rational(1, 2), -1: Rational(1, 2)}])
-def test_errors_that_are_counted_by_cases_of_a_label_are_refused_in_words(values):
-    label = Quenched("y", mu, values)
-    for loss in (
+def counted(label):
+    return (
         Heaviside(1 - label[mu] * h),
         Piecewise((Heaviside(1 - h), Eq(label[mu], 1)), (Heaviside(1 + h), True)),
-    ):
+        Piecewise((Heaviside(1 - h), label[mu] > 0), (Heaviside(1 + h), True)),
+    )
+
+
+def lowest(loss):
+    ridge = shrinkage * Sum(w[i] ** 2, (i, 1, N)) / 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnstableSolution)
+        return Problem(Sum(loss, (mu, 1, P)) + ridge).cavity().solve({alpha: 3, shrinkage: 1})[average(w[i] ** 2)]
+
+
+def test_counted_errors_however_their_labels_are_spelt():
+    """Labels of both signs, which couplings without a mean take up: as without labels; a margin of its own is not."""
+    label, plain = Quenched("y", mu, HALVES[y]), float(lowest(Heaviside(1 - h)))
+    for loss in counted(label):
+        assert float(lowest(loss)) == pytest.approx(plain, rel=1e-12)
+    other = Piecewise((Heaviside(1 - h), Eq(label[mu], 1)), (Heaviside(2 + h), True))
+    assert abs(float(lowest(other)) - plain) > 0.01
+
+
+def test_labels_without_a_law_are_refused_in_words():
+    for loss in counted(Quenched("y", mu)):
         problem = Problem(Sum(loss, (mu, 1, P)) + shrinkage * Sum(w[i] ** 2, (i, 1, N)) / 2)
-        with pytest.raises((UnsupportedLaw, ValuesError), match=r"order|positive values"):
-            problem.cavity().solve({alpha: 3, shrinkage: 1} | ({} if values else {label: HALVES[y]}))
+        with pytest.raises((UnsupportedLaw, ValuesError), match=r"order|positive values|not laid out"):
+            problem.cavity().solve({alpha: 3, shrinkage: 1, Quenched("y", mu): HALVES[y]})
 
 
 def test_ten_classes_are_all_seen():

@@ -321,13 +321,19 @@ class Plane:
         tested = np.concatenate([np.ones((1, len(area))), states, states**2, flat]) * density
         scale = np.abs(tested).sum(axis=1) + 1e-300
         own = ray // order
+        sorted_by = np.argsort(own, kind="stable")
+        ends = np.searchsorted(own[sorted_by], np.arange(len(todo) + 1))
+        tested = tested[:, sorted_by]
+        every = Nodes(*(np.take(part, sorted_by, axis=k) for part, k in zip(every, AXES, strict=True)))
         for n, sector in enumerate(todo):
-            mine = np.flatnonzero(own == n)
+            mine = slice(ends[n], ends[n + 1])
             moments = tested[:, mine].sum(axis=1)
             if sector.moments is not None:
                 sector.done = bool((np.abs(moments - sector.moments) < ENOUGH * scale).all())
             sector.moments = moments
-            sector.nodes = Nodes(*(np.take(part, mine, axis=k) for part, k in zip(every, AXES, strict=True)))
+            sector.nodes = Nodes(
+                *(part[mine] if k == 0 else part[..., mine] for part, k in zip(every, AXES, strict=True))
+            )
         return True
 
     def carried(

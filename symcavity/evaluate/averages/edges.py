@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,7 @@ class Edges:
         return out
 
 
+@lru_cache(maxsize=1024)
 def _terms(expr: Expr) -> dict[Expr, Expr]:
     """The coefficients of an expression by what moves with the fields: products, or whatever else."""
     out: dict[Expr, Expr] = {}

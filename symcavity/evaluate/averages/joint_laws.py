@@ -72,6 +72,7 @@ RANK = 1e-12  # of the trace: smaller eigenvalues of a covariance stand for zero
 NEGATIVE = 0.1  # of the trace: what an iterate that is extrapolated may lack; at a root covariances are those of states
 
 _shared = Memory(64)
+_codes, _bodies = Memory(64), Memory(512)
 
 
 class Joint:
@@ -128,7 +129,11 @@ class Family:
         self.law, chosen = selected(law)
         self.count = len(law.fields)
         self.cells = function(self.leaves, list(covariance))
-        self.code = LawCode(self.law, self.leaves)
+        code = (self.law.func(*self.law.args[:-1]), *self.leaves)  # the same for each set of samples
+        if code not in _codes:
+            _codes[code] = LawCode(self.law, self.leaves)
+        self.code: LawCode = _codes[code]
+        self._of_code = code
         self.heard = [k for k, f in enumerate(self.law.fields) if f not in self.law.unheard]
         self.bent = bool(law.pairs) or self.code.bends is not None
         self.seen: np.ndarray | None = None
@@ -145,7 +150,10 @@ class Family:
     def join(self, node: JointAverage) -> None:
         """Add an average to those that are taken together."""
         if node not in self.bodies:
-            self.bodies[node] = Body(node, self.law, self.leaves)
+            key = (node.body, *self._of_code)
+            if key not in _bodies:
+                _bodies[key] = Body(node, self.law, self.leaves)
+            self.bodies[node] = _bodies[key]
 
     def average(self, node: JointAverage, params: tuple[float, ...], own: tuple[float, ...]) -> float:
         """One of the averages."""

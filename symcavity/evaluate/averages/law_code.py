@@ -16,6 +16,7 @@ from symcavity.evaluate.averages.joint_bodies import sides_of
 
 ROUNDS, HALVINGS = 100, 30
 SMALL = 1e-12
+LEFT = 1e-2  # of SMALL: the next step is not taken where the residual says that it is shorter
 ASIDE, FADED = 0.5, 1e-100  # how far from what switches on a plane, in standard deviations; no number below
 MOST_PAIRS = 10  # of which all faces are tried
 
@@ -29,10 +30,17 @@ class LawCode:
         zero = dict.fromkeys(self.sources, S.Zero)
         rows = [*law.equations, *(p for p, _ in law.pairs), *(q for _, q in law.pairs)]
         matrix = Matrix(rows)
+        given = Matrix([e for _, e in law.definitions] or [S.Zero])
+        inner = [*law.fields, *self.sources]
+        every = [*inner, *self.unknowns]
+        tables = [m.jacobian(every) for m in (matrix, given)]
         arguments = [*self.unknowns, *law.fields, *leaves]
 
         def code(exprs: Any) -> Any:
             return function(arguments, [e.xreplace(zero) for e in exprs], cse=True)
+
+        def along(table: Any, some: Sequence[Any]) -> Any:
+            return table[:, [every.index(s) for s in some]]
 
         self.rows = code(rows)
         bends = sides_of([e.xreplace(zero) for e in law.expressions])
@@ -40,18 +48,15 @@ class LawCode:
         steps = [e for e in bends if not e.has(*self.unknowns) and e.xreplace(dict.fromkeys(law.fields, S.Zero)) == 0]
         normals = [row for row in (Matrix([e]).jacobian(law.fields) for e in steps) if not row.has(*law.fields)]
         self.normals = [function(list(leaves), list(row)) for row in normals]
-        self.jacobian = code(list(matrix.jacobian(self.unknowns)))
-        self.forces = code(list(matrix.jacobian(self.sources))) if self.sources else None
-        both = [matrix.jacobian(some) for some in (law.fields, self.sources)] if self.sources else []
+        self.jacobian = code(list(along(tables[0], self.unknowns)))
+        self.forces = code(list(along(tables[0], self.sources))) if self.sources else None
+        both = [along(tables[0], some) for some in (law.fields, self.sources)] if self.sources else []
         plain = all(not e.has(LawSymbol) for table in both for e in table)
         self.hearing = [function(list(leaves), list(table)) for table in both] if plain else []
         self.defined = [x for x, _ in law.definitions]
-        given = Matrix([e for _, e in law.definitions] or [S.Zero])
         self.definitions = code([e for _, e in law.definitions])
-        self.along = code(list(given.jacobian(self.unknowns)))
-        self.direct = code(list(given.jacobian(self.sources))) if self.sources else None
-        inner = [*law.fields, *self.sources]
-        tables = [m.jacobian([*inner, *self.unknowns]) for m in (matrix, given)]
+        self.along = code(list(along(tables[1], self.unknowns)))
+        self.direct = code(list(along(tables[1], self.sources))) if self.sources else None
         everything = {*inner, *self.unknowns}
         self.affine = len(law.pairs) <= MOST_PAIRS and not any(
             everything & (e.free_symbols if m is table else set().union(*(k.free_symbols for k in e.atoms(*KINKS))))
@@ -122,10 +127,10 @@ class LawCode:
         size, total = x.shape
         todo = np.arange(total)
         last = np.full(total, np.inf)
+        here, at = x, fields
+        args = [*here, *at, *params]
+        values = self._table(self.rows, args, total, 1)[:, 0]
         for _ in range(ROUNDS):
-            here, at = x[:, todo], fields[:, todo]
-            args = [*here, *at, *params]
-            values = self._table(self.rows, args, len(todo), 1)[:, 0]
             residual, a, b = self._joined(values)
             table = self._weighted(self._table(self.jacobian, args, len(todo), size), a, b)
             try:
@@ -138,18 +143,24 @@ class LawCode:
             share = np.ones(len(todo))
             for _ in range(HALVINGS):
                 moved = here + share * step
-                after = self._joined(self._table(self.rows, [*moved, *at, *params], len(todo), 1)[:, 0])[0]
-                worse = ~(np.square(after).sum(axis=0) <= (1 - 1e-4 * share) * merit + 1e-26)
+                args = [*moved, *at, *params]
+                values = self._table(self.rows, args, len(todo), 1)[:, 0]
+                after = np.square(self._joined(values)[0]).sum(axis=0)
+                worse = ~(after <= (1 - 1e-4 * share) * merit + 1e-26)
                 if not worse.any():
                     break
                 share = np.where(worse, share / 2, share)
             x[:, todo] = moved
             length = np.max(np.abs(step) / (1 + np.abs(moved)), axis=0)
             done = (length < SMALL) | ((length < 1e-7) & (length > last[todo] / 4))
+            done |= length * np.sqrt(after) < LEFT * SMALL * np.sqrt(merit)  # steps shrink as the residual does
             last[todo] = length
-            todo = todo[~done]
+            left = ~done
+            todo = todo[left]
             if not todo.size:
                 return x
+            here, at, values = moved[:, left], at[:, left], values[:, left]
+            args = [*here, *at, *params]
         return None
 
     def stepped(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:

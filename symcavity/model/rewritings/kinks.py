@@ -35,6 +35,7 @@ from sympy.core.relational import Relational
 
 from symcavity.algebra.door import as_sympy
 from symcavity.algebra.piecewise import NotPiecewisePolynomial, Undetermined, to_piecewise_polynomial
+from symcavity.algebra.quadrature import break_points
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.fields import is_total, outer_sums
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
@@ -147,6 +148,8 @@ def _term(term: Expr, moving: list[Expr], marks: list[Expr]) -> Expr:
         if any(c.has(*marks) for _, _, row in every[0] for c in row) or any(row[0] != 0 for _, _, row in every[0]):
             continue
         is_stepped = any(s.has(*moving) for s in term.atoms(Heaviside, sign))
+        if is_stepped and not breaks and any(_is_alone(along, z, t, pieces[0]) for t in break_points(along, z)):
+            continue  # sign(w)**2, one but for a point, has its lowest value there
         if is_stepped or any(row[1:2] != [0] for _, _, row in every[0]):
             # from the piece beyond whose ends nothing bends back
             concave = [sum(bool(c.is_negative) for _, _, row in jumps for c in row) for jumps in every]
@@ -193,6 +196,11 @@ def _bent(term: Expr, gap: Expr, inner: Expr, marks: list[Expr]) -> Expr | None:
     cases = [(piece, gap < t) for piece, t in zip(smooth, breaks, strict=False)]
     kinks = (bend * Max(0, gap - t) for t, bend in zip(breaks, bends, strict=True))
     return Add(Piecewise(*cases, (smooth[-1], True)), *kinks)
+
+
+def _is_alone(along: Expr, z: Dummy, t: Expr, beside: Expr) -> bool:
+    """Whether what goes on without a jump has another value at one point."""
+    return bool(simplify((along - beside).xreplace({z: t})) != 0)
 
 
 def _refuse_open(error: NotPiecewisePolynomial, line: Expr) -> None:

@@ -204,7 +204,8 @@ class SiteEnsemble:
                     row = {m: region.values[q].xreplace(self._zero()) for q, m in quantities.items()}
                     row |= {m: self.response(region.values, None, r).xreplace(self._zero()) for r, m in marks.items()}
                     values.append({m: v.xreplace(inner).xreplace(rule) for m, v in row.items()})
-                    values[-1] |= {m: cleared(e.xreplace(values[-1]), positive) for e, m in events.items()}
+                    here = {m: e.xreplace(values[-1]).xreplace(inner).xreplace(rule) for e, m in events.items()}
+                    values[-1] |= {m: cleared(e, positive) for m, e in here.items()}
                 expr = expr.xreplace(events)
                 out = average_branches(breaks, values, expr.xreplace(inner).xreplace(rule), z)
         for outer in reversed(zs[:-1]):
@@ -336,9 +337,16 @@ class SiteEnsemble:
                     return True
         return False
 
+    def _moves_with(self, q: SiteQuantity, fields: set[Symbol]) -> bool:
+        """Whether a state depends on some of the fields: a weight that does not is none of what is differentiated."""
+        pieces: list[Any] = [*self.solution.regions, *self.solution.branches]
+        values = {b.values[q] for b in pieces}
+        return len(values) > 1 or any(v.has(*fields) for v in values)
+
     def _by_parts(self, body: Expr, jumping: list[SiteResponse]) -> Expr:
         """Average a response by Gaussian integration by parts, or by what jumps times the density there."""
-        rest, found = weights(body, jumping, self.solution.unknowns)
+        moving = {self._source(r)[1] for r in jumping}
+        rest, found = weights(body, jumping, [q for q in self.solution.unknowns if self._moves_with(q, moving)])
         total = self.over_fields(rest) if rest != 0 else S.Zero
         for response, weight in found:
             _, field, factor = self._source(response)

@@ -15,10 +15,25 @@ from sympy import Eq, Expr, Min, Ne, Piecewise, S, Symbol, cancel, false, oo, si
 from symcavity.algebra.piecewise import Builder, NotPiecewisePolynomial, Pieces
 from symcavity.algebra.signs import OpenSlope, Signs, Undetermined, sign_of
 from symcavity.errors import UnsupportedLaw
+from symcavity.model.quantities import Quenched, site_quantities
 from symcavity.sites.branching.arranging import IllPosed
 
-LABELS = "labels of 1 and -1 that do not depend on couplings of mean zero may be left out: y*x has the moments of x"
+LABELS = 'labels with their values in the declaration: Quenched("y", mu, law={1: Rational(1, 2), -1: Rational(1, 2)})'
 SUPPORTED = "energies that are polynomials of degree two between points; discrete states; inequalities"
+
+
+class OpenOrder(IllPosed):
+    """The order of the candidates depends on a sign that is open.
+
+    Attributes
+    ----------
+    on : Basic
+        What holds the sign, or the test.
+    """
+
+    def __init__(self, *said: str, on: Any) -> None:
+        super().__init__(*said)
+        self.on = on
 
 
 @dataclass(frozen=True)
@@ -108,17 +123,15 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
             "problem.gibbs(beta) at large beta, of losses of one field; a penalty of squares such as MCP or SCAD",
         ) from None
     except Undetermined as problem:
+        if site_quantities(problem.expr, Quenched):
+            raise OpenOrder(*_open_order(energy, x, problem.expr), on=problem.expr) from None
         raise UnsupportedLaw(
             f"The minima of the energy {_named(energy, x)} are not laid out: the sign of {problem.expr} is open.",
             SUPPORTED,
             "signs of parameters, positive=True, and inequalities between them in subject_to",
         ) from None
     except OpenSlope as problem:
-        raise IllPosed(
-            f"The order of the minima of the energy {_named(energy, x)} depends on the sign of {problem.coefficient}.",
-            SUPPORTED,
-            LABELS,
-        ) from None
+        raise OpenOrder(*_open_order(energy, x, problem.coefficient), on=problem.coefficient) from None
     if any(p is not None and len(p) > 3 for p in values):
         raise UnsupportedLaw(f"A piece of the energy {_named(energy, x)} is not a square.", SUPPORTED)
     ends, out, before = (-oo, *places, oo), list[Atom](), None
@@ -141,6 +154,15 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
     return out
 
 
+def _open_order(energy: Expr, x: Symbol, on: Expr) -> tuple[str, str, str]:
+    """What is wrong with an energy whose minima lie in an order that a sign decides."""
+    return (
+        f"The order of the minima of the energy {_named(energy, x)} depends on the sign of {on}.",
+        SUPPORTED,
+        LABELS,
+    )
+
+
 def _named(energy: Expr, x: Symbol) -> Expr:
     """An energy for the reader of an error."""
     return energy.xreplace({x: Symbol("x", real=True)})
@@ -157,7 +179,8 @@ def _pieces(
 
     own = sorted((e for e in energy.atoms(Eq, Ne) if e.has(x)), key=str)
     whole = Builder(x, signs).build(energy.xreplace({e: elsewhere(e) for e in own}))
-    alone = [Builder(x, signs).build(Piecewise((1, e.lhs - e.rhs > 0), (0, True))) for e in own]
+    gaps = [*(e.lhs - e.rhs for e in own), *sorted((e.args[0] for e in energy.atoms(sign) if e.has(x)), key=str)]
+    alone = [Builder(x, signs).build(Piecewise((1, gap > 0), (0, True))) for gap in gaps]
     limits = [Builder(x, signs).build(Piecewise((1, b > 0), (0, True))) for b in bounds]
     places = list(whole.breaks)
     for place in (t for pieces in (*alone, *limits) for t in pieces.breaks):

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sympy import Add, And, Dummy, Expr, Min, Or, Piecewise, S, cancel, log, oo
+from sympy import Add, And, Dummy, Eq, Expr, Min, Or, Piecewise, S, cancel, log, oo
+from sympy.core.relational import Relational
 
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import Average
 from symcavity.model.convexity import seeded
 from symcavity.model.laws import Weight
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.ranges import margins, values_in_range
 from symcavity.sites.branching.arranging import IllPosed
 from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.draws import DRAWS, sample_value, symbols_in
 from symcavity.sites.branching.solution import Region, SiteSolution
-from symcavity.sites.lowest.atoms import LABELS, SUPPORTED, Atom, atoms_of, discrete
+from symcavity.sites.lowest.atoms import LABELS, SUPPORTED, Atom, OpenOrder, atoms_of, discrete
 from symcavity.sites.lowest.envelope import Envelope, direct, local, numbers, sequence, simple, where_it_is
 from symcavity.sites.protocol import Heard, SiteProblem
 from symcavity.sites.thermal.summed import answer_to_states, moving_field, moving_fields, weight_of
@@ -56,13 +57,17 @@ class LowestSolution(SiteSolution):
     state : SiteQuantity
         The variable whose energy it is.
     cases : tuple of (Boolean, LowestSolution)
-        What it is instead where parameters and self-couplings meet a condition: other minima are the lowest there.
+        What it is instead where parameters and self-couplings meet a condition, or a label has a value: other minima
+        are the lowest there.
+    labels : mapping
+        The values of labels at which it is laid out.
     """
 
     envelope: Envelope = None  # type: ignore[assignment]
     force: Force = None  # type: ignore[assignment]
     state: SiteQuantity = None  # type: ignore[assignment]
     cases: tuple[tuple[Any, LowestSolution], ...] = ()
+    labels: Mapping[Any, Expr] = field(default_factory=dict)
 
     def xreplace(self, rule: dict[Any, Any]) -> LowestSolution:
         """Replace symbols throughout, for instance the self-coupling by its mean."""
@@ -93,13 +98,17 @@ class LowestSolution(SiteSolution):
 
     def freedom(self) -> Expr:
         """The logarithm of how far a field fluctuates about its minimum, in units of that without its energy."""
-        if self.cases:
+        if self.cases and not self.labels:
             return self.by_cases(lambda one: one.freedom())
-        atoms = self.envelope.atoms
-        if any(a.is_point for a in atoms):
+        every = [self, *(one for _, one in self.cases)]
+        if any(a.is_point for one in every for a in one.envelope.atoms):
             return -oo
-        cases = [(-log(simple(a.c / self.force.curvature)) / 2, self.state < a.high) for a in atoms]
-        return Average(Piecewise(*cases[:-1], (cases[-1][0], True)))
+
+        def width(one: LowestSolution) -> Expr:
+            cases = [(-log(simple(a.c / one.force.curvature)) / 2, one.state < a.high) for a in one.envelope.atoms]
+            return Piecewise(*cases[:-1], (cases[-1][0], True))
+
+        return Average(self.by_cases(width))  # labels differ from site to site
 
     @property
     def jumping(self) -> frozenset[SiteQuantity]:
@@ -152,7 +161,38 @@ def solve_lowest(problem: SiteProblem) -> LowestSolution:
     UnsupportedLaw
         If the energy is not made of squares.
     """
+    try:
+        return _at_given_labels(problem)
+    except OpenOrder as found:
+        known = [q for q in site_quantities(found.on, Quenched) if q.family.values]
+        if not known:
+            raise
+    return _by_label(problem, known[0])
+
+
+def _by_label(problem: SiteProblem, label: SiteQuantity) -> LowestSolution:
+    """The lowest minimum at each value of a label that decides in which order the minima lie."""
+    weight, rows = weight_of(problem), list[tuple[Any, LowestSolution]]()
+    for value in label.family.values:
+        here = {label: value}
+        told = replace(
+            weight, energy=weight.energy.xreplace(here), bounds=tuple(b.xreplace(here) for b in weight.bounds)
+        )
+        one = solve_lowest(replace(problem, law=replace(problem.law, weight=told)))
+        for test, case in (*one.cases, (S.true, replace(one, cases=()))):
+            rows.append((And(Eq(label, value), test), replace(case, labels=here | dict(case.labels))))
+    *cases, (_, last) = rows
+    assumed = dict.fromkeys(c for _, one in rows for c in one.assumed)
+    plain = tuple((test, replace(one, assumed=())) for test, one in cases)
+    return replace(last, cases=plain, assumed=tuple(assumed))
+
+
+def _at_given_labels(problem: SiteProblem) -> LowestSolution:
+    """The lowest minimum where no label decides in which order the minima lie."""
     weight, force, sources = weight_of(problem), force_on(problem), problem.plain_sources()
+    for test in sorted(weight.energy.atoms(Relational), key=str):
+        if not test.has(weight.state) and any(q.family.values for q in site_quantities(test, Quenched)):
+            raise OpenOrder(f"{problem.text}: its energy has cases.", SUPPORTED, LABELS, on=test)
     told = {
         h.carrier: next(e for e in problem.equations() if e.lhs == h.carrier).rhs.xreplace(sources)
         for h in problem.heard
@@ -171,7 +211,7 @@ def solve_lowest(problem: SiteProblem) -> LowestSolution:
         return last[1]
     for test, _ in cases:
         if test in (S.true, S.false) or test.has(*(h.eta for h in problem.heard), SiteQuantity):
-            raise IllPosed(f"{problem.text}: its minima come in different orders.", SUPPORTED, LABELS)
+            raise OpenOrder(f"{problem.text}: its minima come in different orders.", SUPPORTED, LABELS, on=test)
     elsewhere = Or(*(test for test, _ in cases))
     assumed = (c.func(Piecewise((S.One, elsewhere), (c.lhs, True)), 0, evaluate=False) for c in last[1].assumed)
     return replace(last[1], cases=cases, assumed=tuple(assumed))

@@ -126,13 +126,13 @@ class Lowest:
             found = solve_lowest(other)
         except UnsupportedLaw:
             return []
-        own = [r.high for r in site.solution.without_sources().regions]
-        turned = found.at(site.means, site.covariance).without_sources()
-        places = [r.high for r in turned.regions]
-        if found.cases or len(own) != len(places):
-            return [p for p in places if p is not None]
-        same = all(simple(a - b) == 0 for a, b in zip(own[:-1], places[:-1], strict=True))
-        return [] if same else [p for p in places if p is not None]
+        own: Any = site.solution.without_sources()
+        turned: Any = found.at(site.means, site.covariance).without_sources()
+        pairs = [(own, turned), *((a, b) for (_, a), (_, b) in zip(own.cases, turned.cases, strict=False))]
+        if len(own.cases) == len(turned.cases) and all(_is_same_order(a, b) for a, b in pairs):
+            return []
+        every = (r.high for _, one in pairs for r in one.regions)
+        return [*dict.fromkeys(p for p in every if p is not None)]
 
     @staticmethod
     def _slope(site: Any, response: SiteResponse) -> Expr:
@@ -154,6 +154,12 @@ class Lowest:
         return total
 
 
+def _is_same_order(one: LowestSolution, other: LowestSolution) -> bool:
+    """Whether two selections of a minimum switch at the same fields."""
+    own, places = (list[Any](r.high for r in s.regions[:-1]) for s in (one, other))
+    return len(own) == len(places) and all(simple(a - b) == 0 for a, b in zip(own, places, strict=True))
+
+
 @dataclass(frozen=True)
 class LowestEnsemble(SiteEnsemble):
     """A site at its lowest minimum whose fields are Gaussian."""
@@ -168,7 +174,8 @@ class LowestEnsemble(SiteEnsemble):
             return replace(one, problem=None).over_fields(body.xreplace(rule))
         if self.solution.cases:
             return self.solution.by_cases(lambda one: replace(self, solution=one).over_fields(body))
-        body = self._beside(body)
+        still = {r: S.Zero for r in body.atoms(SiteResponse) if not self._moves(r)}
+        body = self._beside(body.xreplace({**self.solution.labels, **still}))
         steep = [r for r in sorted(body.atoms(SiteResponse), key=str) if self._jumps(r)]
         if steep and Poly(body, *steep).total_degree() > 1:
             return S.Infinity
@@ -213,6 +220,12 @@ class LowestEnsemble(SiteEnsemble):
     def source(self, response: SiteResponse) -> Symbol:
         """The source that a response is to."""
         return self._source(response)[0]
+
+    def _moves(self, response: SiteResponse) -> bool:
+        """Whether a state, or where it jumps, depends on the field that a response is to."""
+        source = self.source(response)
+        parts = (e for r in self.solution.regions for e in (r.values[response.state], r.low, r.high))
+        return any(e is not None and e.has(source) for e in parts)
 
     def _jumps(self, response: SiteResponse) -> bool:
         """Whether the state jumps with any field: the switches move with all of them."""

@@ -273,26 +273,45 @@ class Mixture(ThermalAverages):
     def mean(self) -> Expr:
         """What the site sends: the mean of its state, or of the force on its field."""
         if not self.weight.is_field:
-            return self.expected(self.weight.state)
+            if self._end is None:
+                return self.expected(self.weight.state)
+            return self._end + sqrt(self.parts[0].width) * self._moment(1)
         if len(self.parts) > 1:
             return (self.expected(self.weight.state) - self.field) / self.feedback
         (part,) = self.parts
         if self.is_square:
             return cancel((part.centre - self.field) / self.feedback)
-        return (part.centre - self.field + sqrt(part.width) * self._moment(1)) / self.feedback
+        origin = part.centre if self._end is None else self._end
+        return (origin - self.field + sqrt(part.width) * self._moment(1)) / self.feedback
 
     @property
     def variance(self) -> Expr:
         """The thermal variance of the state."""
-        if not self.weight.is_field or len(self.parts) > 1:
+        if self._end is None and (not self.weight.is_field or len(self.parts) > 1):
             return super().variance
         (part,) = self.parts
         return part.width if self.is_square else part.width * (self._moment(2) - self._moment(1) ** 2)
 
+    @cached_property
+    def _end(self) -> Expr | None:
+        """Where the weight of a continuous state ends, if it has one end.
+
+        A state that is far beyond its end is held close to it: what it is away from it is small there, and would be
+        lost in the difference of two large numbers if it was counted from the center of the Gaussian.
+        """
+        if len(self.parts) != 1 or len(self.weight.bounds) != 1 or self.parts[0].state is None:
+            return None
+        x, (bound,) = self.weight.state, self.weight.bounds
+        slope = bound.diff(x)
+        if x != self.parts[0].state or slope == 0 or slope.has(x):
+            return None
+        return cancel(x - bound / slope)
+
     def _moment(self, power: int) -> Expr:
-        """That of the fluctuation of a field about the center of its Gaussian, in units of its width."""
+        """That of the fluctuation of a state in units of its width: about its end, or the center of its Gaussian."""
         (part,) = self.parts
-        return part.over(ZETA**power) / part.over(S.One)
+        away = ZETA if self._end is None else ZETA - (self._end - part.centre) / sqrt(part.width)
+        return part.over(away**power) / part.over(S.One)
 
     def moved(self, r: SiteResponse, given: SiteQuantity) -> Expr:
         """The response of a mean to a field of given numbers in the energy."""

@@ -385,7 +385,7 @@ class ThermalEnsemble:
         """Average an expression in the site's quantities and fields, thermally and over its fields.
 
         A response to a field of given numbers with which the energy jumps, as labels are the sign of a teacher's field,
-        is averaged by Gaussian integration by parts.
+        or a bound moves, is averaged by Gaussian integration by parts.
         """
         jumping = [r for r in body.atoms(SiteResponse) if self._jumps(r)]
         if jumping:
@@ -412,7 +412,8 @@ class ThermalEnsemble:
         if r.field not in found.given:
             return False
         given = found.given[r.field]
-        return any(kink.has(given) for kink in found.weight.energy.atoms(sign, Heaviside, Piecewise))
+        bounds = found.weight.bounds  # the weight ends at a bound, which moves with the field
+        return any(e.has(given) for e in (*found.weight.energy.atoms(sign, Heaviside, Piecewise), *bounds))
 
     def without(self, field: Symbol) -> ThermalEnsemble:
         """The same site with all fields but one."""
