@@ -8,7 +8,7 @@ class ``-1``.
 F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn. (2020).
 """
 
-from sympy import Max, Rational, Sum, Symbol
+from sympy import Eq, Max, Piecewise, Rational, Sum, Symbol
 
 from symcavity import ConvexProblem, Coupling, Feature, Global, N, P, Quenched, alpha, average, fresh, i, mu
 
@@ -16,7 +16,7 @@ y, m = Quenched("y", mu, law={1: Rational(3, 4), -1: Rational(1, 4)}), Quenched(
 x, w, b = Coupling("x", mean=y[mu] * m[i] / N), Feature("w"), Global("b")
 gamma, r, epsilon_g = Symbol("gamma", positive=True), Symbol("r", positive=True), Symbol("epsilon_g")
 h = Sum(x[mu, i] * w[i], (i, 1, N)) + b
-weight = (1 + r) / 2 + (1 - r) / 2 * y[mu]
+weight = Piecewise((1, Eq(y[mu], 1)), (r, True))
 
 problem = ConvexProblem(
     minimize=Sum(weight * Max(0, 1 - y[mu] * h), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,

@@ -1,6 +1,8 @@
 """Perceptron capacity with a free bias and unequal classes.
 
-Values: the law of the labels ``y``, e.g. ``{1: '4/5', -1: '1/5'}``, and ``kappa`` or ``alpha``.
+Points of the class ``1`` are a fraction ``f`` of all, those of the class ``-1`` the rest.
+
+Values: ``f``, and the margin ``kappa`` or the load ``alpha``, of which the other is found.
 """
 
 from sympy import Eq, Rational, Sum, Symbol
@@ -9,8 +11,8 @@ from symcavity import ConvexProblem, Coupling, Feature, Global, N, Quenched, alp
 
 x = Coupling("x")
 w, b = Feature("w"), Global("b")
-y = Quenched("y", mu)
-kappa = Symbol("kappa", positive=True)
+kappa, f = Symbol("kappa", positive=True), Symbol("f", positive=True)
+y = Quenched("y", mu, law={1: f, -1: 1 - f})
 
 problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2,
@@ -19,5 +21,5 @@ problem = ConvexProblem(
     name="Perceptron capacity with a bias and unequal classes",
     cite="E. Gardner, J. Phys. A 21, 257 (1988)",
 )
-values = {alpha: 1, y: {1: Rational(4, 5), -1: Rational(1, 5)}}
+values = {alpha: 1, f: Rational(4, 5)}
 shown = [average(w[i] ** 2), b]

@@ -72,6 +72,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "_gallery_scripts",
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
+    "default_thumb_file": str(Path(__file__).parent / "pictures" / "method.png"),  # of what has no picture of its own
     "image_scrapers": (gallery_of_derivations.scraper,),
     "capture_repr": ("_repr_html_", "__str__"),
     "within_subsection_order": FileNameSortKey,

@@ -32,6 +32,7 @@ MARGINAL = {
 DEAR = {
     *("correlated_manifolds", "expected_shortfall", "flipped_labels", "group_lasso", "logistic_intercept"),
     *("logistic_teacher", "soft_manifold", "softmax", "sparse_means", "supplied_resources", "binary_perceptron"),
+    *("bayes_perceptron", "clusters_hinge", "consumer_resource", "correlated_points", "logistic_existence"),
 }
 
 HEADER = """Gallery
@@ -103,7 +104,7 @@ def script(name):
     if name in MARGINAL:
         parts.append(_unsettled(_features(values, 150)))
     elif values is not None and shown:
-        parts.append(_passed(_features(values, 150), DAMPED.get(name), 12 if name in DEAR else 20))
+        parts.append(_passed(_features(values, 150), DAMPED.get(name), 8 if name in DEAR else 20))
         if alpha not in values:  # a curve says more on the wall than a table of deviations
             parts.append("# sphinx_gallery_thumbnail_number = -1\n")
     return "\n".join(parts)
@@ -257,7 +258,9 @@ picture = theory.sweep({alpha: loads}, values=others, observables=shown).plot(al
 # **Theory against instances** of the same declaration: small ones, whose measures are summed or sampled
 
 simulation = problem.simulate(values, {size})
-theory.compare(simulation, shown)
+comparison = theory.compare(simulation, shown)
+deviations = comparison.plot()
+comparison
 '''
 
 

@@ -239,7 +239,7 @@ def _add_solve(commands: Any) -> None:
         "Solve the closed equations at given values.",
         "symcavity solve gardner kappa=1/2 --dps 50",
         "symcavity solve gardner alpha=1.2                    # for kappa instead",
-        "symcavity solve output_bias kappa=1 y=1:0.8,-1:0.2",
+        "symcavity solve output_bias kappa=1 f=0.8",
         "symcavity solve anisotropic kappa=1/2 l=0.2,1.8 --json",
         'symcavity solve soft_margin alpha=2 C=1 --show "average(xi[mu])" --show "average(xi[mu] > 1)"',
         values=True,

@@ -132,7 +132,7 @@ def test_values_may_stand_after_options(run):
     [
         (["anisotropic", "kappa=1/2", "l=0.2,1.8"], "0.77024"),
         (["anisotropic", "kappa=1/2", "l=0.2:1/2,1.8:0.5"], "0.77024"),
-        (["output_bias", "kappa=1", "y=1:0.8,-1:0.2"], "0.72063"),
+        (["output_bias", "kappa=1", "f=0.8"], "0.72063"),
     ],
 )
 def test_solve_reads_laws_and_arrays_of_quenched_parameters(run, words, expected):
@@ -405,9 +405,9 @@ BAD_COMMANDS = {
     "above capacity": (["solve", "gardner", "alpha=3"], ["capacity 2"]),
     "no digits": (["solve", "gardner", "kappa=1", "--dps", "0"], ["positive integer"]),
     "no digits of a check": (["check", "gardner", "--dps", "0"], ["positive integer"]),
-    "weights": (["solve", "output_bias", "kappa=1", "y=1:0.8,-1:0.3"], ["11/10", "sum to one"]),
-    "half a law": (["solve", "output_bias", "kappa=1", "y=1:0.8,-1"], ["some have none"]),
-    "a law that is missing": (["solve", "output_bias", "kappa=1"], ["y"]),
+    "weights": (["solve", "anisotropic", "kappa=1", "l=1:0.8,2:0.3"], ["11/10", "sum to one"]),
+    "half a law": (["solve", "anisotropic", "kappa=1", "l=1:0.8,2"], ["some have none"]),
+    "a law that is missing": (["solve", "anisotropic", "kappa=1"], ["l has no value", "a law value:weight"]),
     "an array that is not there": (["solve", "anisotropic", "kappa=1", "l=@no.csv"], ["no.csv"]),
     "code for an observable": (
         ["solve", "gardner", "kappa=1", "--show", "__import__('os').system('true')"],
@@ -550,11 +550,11 @@ def test_observables_are_read_like_code_but_are_none():
 
 
 def test_values_are_read_by_name():
-    from symcavity.derivations.output_bias import kappa, problem, y
+    from symcavity.derivations.anisotropic import kappa, l, problem
 
-    found = read_pairs(["y=1:0.8,-1:0.2", "kappa=1/2"], problem.kkt())
-    assert set(found) == {y, kappa}
-    assert sum(found[y].values()) == 1
+    found = read_pairs(["l=1/5:0.8,9/5:0.2", "kappa=1/2"], problem.kkt())
+    assert set(found) == {l, kappa}
+    assert sum(found[l].values()) == 1
 
 
 # -- whole processes -----------------------------------------------------------------------------------

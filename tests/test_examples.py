@@ -13,6 +13,8 @@ import importlib
 import io
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,22 @@ def test_page(page, tmp_path, monkeypatch):
             run_console(source, where)
         else:
             assert kind in {"sh", "bibtex"}, where
+
+
+def test_the_block_for_a_cluster_runs_as_a_file(tmp_path):
+    """Below the imports and the grid of its page, as the page says; with small instances."""
+    pytest.importorskip("distributed")
+    page = (ROOT / "docs" / "howto" / "cluster.md").read_text(encoding="utf-8")
+    first = blocks(ROOT / "docs" / "howto" / "cluster.md")[0][1].partition("theory =")[0]
+    (local,) = re.findall(r"^```\{code-block\} python\n(import dask\n.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+    assert "N=400, seeds=20" in local
+    (tmp_path / "job.py").write_text(first + local.replace("N=400, seeds=20", "N=20, seeds=1"), encoding="utf-8")
+    command = [sys.executable, "job.py"]
+    done = subprocess.run(  # noqa: S603 - our own page
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "soft.csv").read_text(encoding="utf-8").splitlines()) == 1 + 18
 
 
 WITH_EXAMPLES = [p for p in sorted((ROOT / "symcavity").rglob("*.py")) if ">>> " in p.read_text(encoding="utf-8")]

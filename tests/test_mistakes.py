@@ -16,7 +16,7 @@ from symcavity import (
     i,
     mu,
 )
-from symcavity.derivations import gardner
+from symcavity.derivations import gardner, soft_margin
 from symcavity.finite.grid import grid_points
 from symcavity.model.keywords import known_words
 
@@ -78,6 +78,12 @@ def test_an_objective_that_is_linear_in_a_free_state_has_no_minimum(linear):
 def test_a_theory_is_compared_with_simulations_only():
     with pytest.raises(ValuesError, match="compared with a simulation, not with 5"):
         gardner.problem.cavity().compare(5)
+
+
+def test_an_observable_that_is_infinite_is_refused_in_its_own_words():
+    solution = soft_margin.problem.cavity().solve({alpha: 2, soft_margin.C: 1})
+    with pytest.raises(ValuesError, match=r"average\(1/xi\[mu\]\) is divided by zero at some sites"):
+        solution["average(1/xi[mu])"]
 
 
 def test_a_grid_that_is_a_list_of_numbers_is_refused():

@@ -49,6 +49,7 @@ def run(capsys, tmp_path, monkeypatch):
         ("a number, a dictionary {value: weight}, an array", "a number, a law value:weight,value:weight, an array"),
         ("gaussian, uniform, or a callable(rng, shape)", "gaussian, uniform"),
         ("guess=, the values of a solution nearby; other values", "other values"),
+        ("a law, an array with one entry a site, or a SymPy distribution", "a law, or an array with one entry a site"),
         ("N = 400 or more", "N = 400 or more"),
     ],
 )

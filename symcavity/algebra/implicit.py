@@ -3,10 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-from sympy import Dummy, Expr, Ge, Gt, Le, Lt, S, Symbol, default_sort_key, exp, false, log, oo, true
+from sympy import (
+    And,
+    Dummy,
+    Eq,
+    Expr,
+    Ge,
+    Gt,
+    Heaviside,
+    Le,
+    Lt,
+    Max,
+    Min,
+    Ne,
+    Or,
+    Piecewise,
+    Pow,
+    S,
+    Symbol,
+    default_sort_key,
+    exp,
+    false,
+    log,
+    oo,
+    sign,
+    true,
+)
 from sympy.core.relational import Relational
 
 from symcavity.algebra.door import as_sympy
@@ -102,49 +126,75 @@ class ImplicitAverage(Node):
 def implicit_average(expr: Expr, x: Symbol, psi: Expr, low: Expr = -oo, high: Expr = oo) -> Expr:
     """Average over an implicit law, in parts where events in the integrand begin and end.
 
-    An event is a comparison that is monotone in the unknown: affine in it, or in one exponential of it.  Others stay in
-    the integrand, as do those whose place in a range with ends of its own is not known.
+    An event is a comparison, or a step, that changes once: affine in the unknown, in one exponential of it, or, on a
+    range that ends at zero, in one power of it.  Others stay in the integrand.
     """
-    if (low, high) != (-oo, oo):
-        return ImplicitAverage(expr, x, psi, low, high)
-    cuts: dict[Expr, dict[Relational, int]] = {}
-    for event in sorted(expr.atoms(Relational), key=default_sort_key):
-        if event.has(x) and (found := _place(event, x)) is not None:
-            cuts.setdefault(found[0], {})[event] = found[1]
-    if not cuts or (not all(place.is_comparable for place in cuts) and len(cuts) > 1):
-        return ImplicitAverage(expr, x, psi, low, high)
-    places = sorted(cuts, key=float) if len(cuts) > 1 else list(cuts)
-    total: Expr = S.Zero
-    for k, (start, end) in enumerate(pairwise([low, *places, high])):
-        known = {
-            event: true if (way > 0) == (k > n) else false
-            for n, place in enumerate(places)
-            for event, way in cuts[place].items()
-        }
-        total += ImplicitAverage(expr.xreplace(known), x, psi, start, end)
-    return total
+    steps = {s: (s.args[0] > 0) for s in expr.atoms(sign, Heaviside) if s.has(x)}
+    expr = expr.xreplace({s: Piecewise((1, up), (-1 if isinstance(s, sign) else 0, True)) for s, up in steps.items()})
+    events = sorted((e for e in expr.atoms(Relational) if e.has(x)), key=default_sort_key)
+    found = {event: place for event in events if (place := _place(event, x, low, high)) is not None}
+    return _in_parts(expr, x, psi, (low, high), found)
 
 
-def _place(event: Relational, x: Symbol) -> tuple[Expr, int] | None:
-    """Where an event begins, and 1 if it holds above that place, -1 if it holds below; None where that is not known."""
+def _in_parts(expr: Expr, x: Symbol, psi: Expr, ends: tuple[Expr, Expr], events: Mapping[Relational, _Place]) -> Expr:
+    """The average over a range, cut at the place of each event; a part that ends before it begins is empty."""
+    here = [event for event in events if expr.has(event)]
+    if not here:
+        return ImplicitAverage(expr, x, psi, *ends)
+    low, high = ends
+    cut = events[here[0]].cut
+    same = [event for event in here if events[event].cut == cut]
+    lower = expr.xreplace({event: events[event].below for event in same})
+    upper = expr.xreplace({event: events[event].above for event in same})
+    return _in_parts(lower, x, psi, (low, cut if high == oo else Min(cut, high)), events) + _in_parts(
+        upper, x, psi, (cut if low == -oo else Max(cut, low), high), events
+    )
+
+
+class _Place(NamedTuple):
+    """Where an event changes, and whether it holds above that place and below it."""
+
+    cut: Expr
+    above: Any
+    below: Any
+
+
+def _place(event: Relational, x: Symbol, low: Expr, high: Expr) -> _Place | None:
+    """Where an event begins or ends, with the sign of its slope open; None where that is not known."""
     if not isinstance(event, Gt | Ge | Lt | Le):
         return None
+    if high != oo and sign_of(high) in (0, -1):
+        mirrored = _place(event.func(*(side.xreplace({x: -x}) for side in event.args)), x, -high, -low)
+        return mirrored and _Place(-mirrored.cut, mirrored.below, mirrored.above)
     gap = event.lhs - event.rhs if isinstance(event, Gt | Ge) else event.rhs - event.lhs
-    powers = [e for e in gap.atoms(exp) if e.has(x)]
-    if len(powers) > 1:
-        return None
-    y, rate = Dummy("y", positive=True), S.One
-    if powers:
+    y, power = Dummy("y", positive=True), S.One
+    rate: Expr | None = None
+    if powers := [e for e in gap.atoms(exp) if e.has(x)]:
         rate = powers[0].args[0].diff(x)
-        if rate.has(x) or powers[0].args[0] != rate * x:
+        if len(powers) > 1 or rate.has(x) or powers[0].args[0] != rate * x:
             return None
         gap = gap.xreplace({powers[0]: y})
-    variable = y if powers else x
-    slope = gap.diff(variable)
-    way = None if slope.has(x, y) or gap.has(x if powers else y) else sign_of(slope * rate)
-    if way not in (1, -1):
+    elif low != -oo and sign_of(low) in (0, 1):
+        grown = [p for p in gap.atoms(Pow) if p.base == x and p.exp.is_positive]
+        if len(grown) > 1:
+            return None
+        if grown:
+            power, gap = grown[0].exp, gap.xreplace({grown[0]: y})
+    variable = x if rate is None and power == 1 else y
+    slope, still = gap.diff(variable), gap.xreplace({variable: S.Zero})
+    if slope.has(x, y) or still.has(x):
         return None
-    place = -gap.xreplace({variable: S.Zero}) / slope
-    if not powers:
-        return place, way
-    return (log(place) / rate, way) if sign_of(place) == 1 else None
+    place, way = -still / slope, sign_of(slope)
+    if rate is not None:
+        if sign_of(place) != 1:
+            return None
+        place, way = log(place) / rate, sign_of(slope * rate)
+    elif power != 1:
+        place = Max(place, 0) ** (1 / power)
+    if way in (1, -1):
+        return _Place(place, true if way > 0 else false, true if way < 0 else false)
+    if rate is not None:
+        return None
+    always = still >= 0 if isinstance(event, Ge | Le) else still > 0
+    flat = And(Eq(slope, 0), always)  # without a slope it holds on both sides, or on none
+    return _Place(Piecewise((place, Ne(slope, 0)), (S.Zero, True)), Or(slope > 0, flat), Or(slope < 0, flat))

@@ -250,7 +250,7 @@ def experiment(args: argparse.Namespace) -> int:
 
 
 def messages(args: argparse.Namespace) -> int:
-    """Pass messages on instances, and hold each step against the closed equations."""
+    """Pass messages on instances, and compare each step with state evolution."""
     from symcavity.finite.compare import point_at, solved_at
     from symcavity.finite.passing import message_passing
     from symcavity.model.typed import read_observable

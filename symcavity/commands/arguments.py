@@ -233,6 +233,7 @@ _TYPED = (
     (", or a callable(rng, shape)", ""),
     ("guess=, the values of a solution nearby; ", ""),
     ("; guess=, the values of a solution nearby", ""),
+    (", an array with one entry a site, or a SymPy distribution", ", or an array with one entry a site"),
     ("a dictionary {value: weight}", "a law value:weight,value:weight"),
     ("a law {value: weight}", "a law value:weight,value:weight"),
 )

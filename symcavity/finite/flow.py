@@ -13,6 +13,7 @@ from symcavity.evaluate.moving.values import RunValues
 from symcavity.finite.estimates import Estimate
 from symcavity.finite.given_values import read_values
 from symcavity.finite.moving import MovingComparison, MovingEstimate, MovingSimulation, simulate_moving
+from symcavity.finite.tables import counted
 from symcavity.model.system import System
 
 
@@ -65,7 +66,7 @@ class FlowSimulation:
         return len(self.inner)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} instances with N = {self.N}, up to {self.times[-1]:g} in steps of {self.step}>"
+        return f"<{counted(len(self))} with N = {self.N}, up to {self.times[-1]:g} in steps of {self.step}>"
 
 
 def simulate_flow(

@@ -17,7 +17,7 @@ from symcavity.finite.estimates import Estimate
 from symcavity.finite.executors import run_all
 from symcavity.finite.given_values import read_values
 from symcavity.finite.labels import label
-from symcavity.finite.tables import aligned
+from symcavity.finite.tables import aligned, counted
 from symcavity.finite.trajectory import MovingSetup, Trajectory
 from symcavity.model.averages import SiteResponse
 from symcavity.model.keywords import known_options
@@ -157,7 +157,7 @@ class MovingSimulation:
         return len(self.trajectories)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} instances with N = {self.N}, over the steps 0 to {self.times[-1]}>"
+        return f"<{counted(len(self))} with N = {self.N}, over the steps 0 to {self.times[-1]}>"
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ class MovingComparison:
             simulated = f"{row.simulation.mean[last]:.6g} +- {row.simulation.stderr[last]:.2g}"
             far = (f"{row.rms:.2f}", f"{np.abs(row.z).max():.2f}")
             body.append((label(row.observable), f"{row.theory[last]:.6g}", simulated, *far))
-        return "\n".join([*aligned([head, *body]), f"{self.instances} instances with N = {self.N}"])
+        return "\n".join([*aligned([head, *body]), f"{counted(self.instances)} with N = {self.N}"])
 
     __repr__ = __str__
 

@@ -27,7 +27,7 @@ from symcavity.finite.plots import plot_passing, plot_steps
 from symcavity.finite.sample import Sample, arrays_of
 from symcavity.finite.setup import as_system, prepare
 from symcavity.finite.simulation import Simulation
-from symcavity.finite.tables import aligned, with_error
+from symcavity.finite.tables import aligned, counted, with_error
 from symcavity.method.messages import conditions_met
 from symcavity.method.theory import Theory
 from symcavity.model.system import System
@@ -55,7 +55,7 @@ class MessagePassing(Instances):
     steps : int
         How many steps were asked for.
     damping : float
-        The share of each move that was not made.
+        The damping factor ``d`` of each step: ``new = d*old + (1 - d)*update``.
     """
 
     def __init__(self, work: Work, runs: list[Passed]) -> None:
@@ -226,7 +226,7 @@ class MessagePassing(Instances):
     def compare(
         self, theory: Any, observables: Iterable[Any] | None = None, steps: Iterable[int] = (1, 2, 3, 5, 10)
     ) -> Comparison:
-        """Hold every step against the closed equations, read as a map.
+        """Compare each step with state evolution, which is the closed equations as a map.
 
         Parameters
         ----------
@@ -278,7 +278,7 @@ class MessagePassing(Instances):
     def _told_at(self) -> tuple[list[str], list[Any], list[list[str]], list[str]]:
         """What is said before the table of steps, its observables, its rows, and what is said after it."""
         damped = f", damping {self.damping:g}" if self.damping else ""
-        before = [f"Message passing on {len(self.runs)} instances with {self._sizes_in_words}{damped}"]
+        before = [f"Message passing on {counted(len(self.runs))} with {self._sizes_in_words}{damped}"]
         if self.diverged:
             before.append(f"diverged: {len(self.diverged)} ({listed(self.diverged)})")
         shown = default_observables(self.system)[:5] if any(not run.failure for run in self.runs) else []
@@ -332,8 +332,8 @@ def message_passing(
     steps : int
         How many steps; in each of them the sites of every kind solve their laws once, in turn.
     damping : float
-        The share of each move that is not made, below one: of what is sent, and of global variables. It changes no
-        fixed point, and steps that overshoot settle; they do not follow the state evolution any more.
+        The damping factor ``d`` of messages and global variables, below one: ``new = d*old + (1 - d)*update``. Fixed
+        points stay as they are, and steps that overshoot settle, but damped steps do not follow the state evolution.
     couplings : str or callable
         As for a simulation.
     executor : int, Executor or None

@@ -21,7 +21,7 @@ from symcavity.finite.observables import Reader
 from symcavity.finite.redrawn import FEWEST, drawn_again, participation, varied
 from symcavity.finite.sample import Sample
 from symcavity.finite.setup import Setup
-from symcavity.finite.tables import to_pandas
+from symcavity.finite.tables import counted, to_pandas
 from symcavity.method.objective import objective_of
 from symcavity.model.content import without
 from symcavity.model.kinds import FEATURE
@@ -262,7 +262,7 @@ class Simulation(Instances):
         how = ", ".join(sorted({s.method for s in self.samples}))
         shares = ", ".join(f"{k.ratio} = {n / self.N:g}" for k, n in self.counts.items() if k != FEATURE)
         lines = [
-            f"{len(self.samples)} instances with {self._sizes_in_words}{f' ({shares})' if shares else ''}, by {how}",
+            f"{counted(len(self.samples))} with {self._sizes_in_words}{f' ({shares})' if shares else ''}, by {how}",
             f"infeasible: {self.infeasible}{f' ({listed(self._infeasible)})' if self.infeasible else ''}",
         ]
         if self.failed:

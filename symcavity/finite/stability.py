@@ -61,12 +61,13 @@ def _leading(iterated: Callable[[np.ndarray], np.ndarray], size: int) -> float |
     if size > _SMALL:
         from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
-        operator = LinearOperator((size, size), matvec=lambda v: iterated(np.ravel(v)), dtype=float)
+        # one more than the eigenvalue, which may vanish: it is wanted to within a part of one
+        operator = LinearOperator((size, size), matvec=lambda v: np.ravel(v) + iterated(np.ravel(v)), dtype=float)
         start = np.random.default_rng(0).standard_normal(size)
         try:
             found, _ = eigs(operator, 1, which="LR", v0=start, ncv=_KEPT, tol=_NEAR, maxiter=_ROUNDS)
         except ArpackNoConvergence:
             pass
         else:
-            return float(np.max(found.real))
+            return float(np.max(found.real)) - 1
     return float(np.max(np.linalg.eigvals(np.stack([iterated(e) for e in np.eye(size)], axis=1)).real))

@@ -35,6 +35,11 @@ def _lines(table: Sequence[Sequence[str]], width: Sequence[int], shown: Iterable
     return ["  ".join([r[0].ljust(width[0]), *(r[k].rjust(width[k]) for k in columns)]).rstrip() for r in table]
 
 
+def counted(instances: int) -> str:
+    """Return ``1 instance``, ``5 instances``."""
+    return f"{instances} instance{'s' * (instances != 1)}"
+
+
 def with_error(value: float, error: float) -> str:
     """Return a number with its standard error in its last two digits, ``0.3534(48)``.
 

@@ -18,6 +18,7 @@ from symcavity.finite.ensembles import ensemble
 from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.finite.labels import label
 from symcavity.finite.setup import Setup, prepare
+from symcavity.finite.tables import counted
 from symcavity.finite.warm import WarmInstance
 from symcavity.model.averages import Average, Expect, Fresh, SiteResponse
 from symcavity.model.keywords import known_options
@@ -177,7 +178,7 @@ class ThermalSimulation(Instances):
 
     def __str__(self) -> str:
         bound = ": energies are upper bounds of the minimum" if "annealing" in self.method else ""
-        return f"{len(self)} instances with {self._sizes_in_words}, by {self.method}{bound}"
+        return f"{counted(len(self))} with {self._sizes_in_words}, by {self.method}{bound}"
 
     __repr__ = __str__
 

@@ -50,7 +50,7 @@ def implied_ranges(
 ) -> tuple[Any, ...]:
     """What random numbers and formulas ask of parameters.
 
-    Correlations of couplings lie between -1 and 1; variances, and weights of labels that hear signs only, are not
+    Correlations of couplings lie between -1 and 1; variances, and weights of laws that hear signs only, are not
     negative; nor is what stands under a root, or in a logarithm.
     """
     found: list[Any] = []
@@ -67,12 +67,13 @@ def implied_ranges(
         if _holds_parameters(scale) and scale.is_nonnegative is None:
             found.append(GreaterThan(scale, 0, evaluate=False))
     for label in labels:
-        for _, weight in label.law or ():
+        for _, weight in (label.law or ()) if label.few else ():
             steps = sorted(weight.atoms(sign, Heaviside), key=str)
             sides = [(S.NegativeOne if isinstance(s, sign) else S.Zero, S.One) for s in steps]
             for case in product(*sides):
                 value = weight.xreplace(dict(zip(steps, case, strict=True)))
-                found += [GreaterThan(value, 0, evaluate=False)] if _holds_parameters(value) else []
+                open_sign = _holds_parameters(value) and value.is_nonnegative is not True
+                found += [GreaterThan(value, 0, evaluate=False)] if open_sign else []
     return tuple(dict.fromkeys(found))
 
 

@@ -12,6 +12,7 @@ from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.averages import Expect
 from symcavity.model.content import ByContent, without
+from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation, as_equation, as_list, read_fixed, read_named
 from symcavity.model.families import families
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
@@ -283,7 +284,7 @@ class System(ByContent):
     def ranges(self) -> tuple[Any, ...]:
         """What values of parameters have to meet: stated in the declaration, or implied by its random numbers."""
         couplings = dict.fromkeys(f.coupling.family for law in self.laws.values() for f in law.fields)
-        labels = (q for q in self.quenched if q.given is not None)
+        labels = (q for q in self.quenched if q.few)
         sizes = (q.variance for q in self.drawn_anew if isinstance(q, Noise))
         return (*self.stated, *implied_ranges(couplings, labels, self._expressions(), sizes))
 
@@ -406,11 +407,20 @@ class System(ByContent):
 
     def assuming_positive(self, parameters: Sequence[Quenched]) -> Self:
         """Return the same system with quenched parameters declared positive."""
-        rule = {q: q.assumed_positive() for q in parameters}
+        rule: dict[Any, Any] = {q: q.assumed_positive() for q in parameters}
 
         def marked(expr: Any) -> Any:
-            found = {q: rule[q.family][q.indices] for q in expr.atoms(SiteQuantity) if q.family in rule}
-            return expr.xreplace(found)
+            held = expr.atoms(SiteQuantity)
+            for q in held:
+                if isinstance(q.family, Coupling) and q.family not in rule:
+                    rule[q.family] = with_moments(q.family)
+            return expr.xreplace({q: rule[q.family][q.indices] for q in held if q.family in rule})
+
+        def with_moments(coupling: Coupling) -> Coupling:
+            known = {q: rule[q.family][q.indices] for m in (*coupling.moments, coupling.mean)
+                     for q in m.atoms(SiteQuantity) if q.family in rule}  # fmt: skip
+            pairs = {with_moments(other): rho for other, rho in coupling.correlation.items()}
+            return coupling.copied(coupling.name, known, pairs)
 
         return type(self)(
             [Equation(marked(e.lhs), marked(e.rhs)) for e in self.declared],

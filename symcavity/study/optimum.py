@@ -82,7 +82,7 @@ def optimize(
     ValuesError
         For bounds that are none, a parameter that has a value, or several parameters.
     NotConverged
-        If the observable goes on to an end of a range that nobody asked for, is constant, or is not a number somewhere.
+        If the optimum is at an end of the default range, or the observable is constant, or not finite somewhere.
     Infeasible
         If the theory has no solution anywhere in the range.
 

@@ -1,4 +1,4 @@
-"""Data of one's own in the form that declarations take: variances, a teacher, noise, class means."""
+"""Your own data in the form that declarations take: variances, a teacher, noise, class means."""
 
 from __future__ import annotations
 

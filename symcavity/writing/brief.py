@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+from sympy import S, count_ops, oo
 
 from symcavity.model.quantities import Field
 from symcavity.record.derivation import Derivation, Step
@@ -32,31 +35,75 @@ def _once_more(step: Step) -> bool:
     return step.rule in BETWEEN or (slopes and not step.data.get("jumps")) or unbroken
 
 
+REDUCTION = ("units", "elimination", "load", "result")
+"""The rules of what elimination makes of the closed equations."""
+
+
+def _is_no_gain(derivation: Derivation, solved: set[Any]) -> bool:
+    """Whether a reduction helps the numbers only, and no reader.
+
+    It gives no closed form, and an unknown that is eliminated is more than twice as long as its closed equation. It
+    stays where later steps need its units.
+    """
+    found: dict[str, list[Any]] = {}
+    for step in derivation.steps:
+        found.setdefault(step.rule, []).extend(step.claims)
+    way, closed = found.get("elimination", []), found.get("closure", [])
+    if any(getattr(lhs, "is_Symbol", False) for lhs in solved):
+        return False
+    units = set().union(*map(_symbols, found.get("units", []))).difference(*map(_symbols, closed))
+    later = [c for step in derivation.steps if step.rule not in {*REDUCTION, *LATER, *ASIDE} for c in step.claims]
+    if any(units & _symbols(c) for c in later):
+        return False
+    before = {claim.lhs: count_ops(claim.rhs) for claim in closed}
+    return any(count_ops(claim.rhs) > 2 * before.get(claim.lhs, oo) for claim in way)
+
+
+def _symbols(claim: Any) -> set[Any]:
+    return set(getattr(claim, "difference", S.Zero).free_symbols)
+
+
+def _centered(step: Step) -> Step:
+    """The statistics of fields without what vanishes, which words say: means, and covariances of different fields."""
+    vanish = [claim for claim in step.claims if claim.rhs == 0]
+    kept = tuple(claim for claim in step.claims if claim.rhs != 0)
+    if not kept or not vanish:
+        return step
+    pairs = any(claim.lhs.args[0].is_Mul for claim in vanish)
+    return replace(step, claims=kept, data={**step.data, "centered": True, "uncorrelated": pairs})
+
+
 def in_brief(derivation: Derivation) -> Derivation:
     """Return what a paper prints of the record.
 
     Left out are what comes after the theory, what a count of sites says of further responses, eliminations on the way
-    to closed forms, a second way to the results, equations that come again in their final form, and what the cavities
-    of further kinds repeat of the first.
+    to closed forms, a reduction without closed forms in which a formula is twice as long as the equation that it
+    replaces, a second way to the results, equations that come again in their final form, and what the cavities of
+    further kinds repeat of the first.
     """
     unknowns = {symbol for symbol, _ in derivation.parameters}
     results = [claim for step in derivation.steps if step.rule == "result" for claim in step.claims]
     solved = {claim.lhs for claim in results if unknowns.isdisjoint(claim.rhs.free_symbols)}
     ratios = {kind.ratio for step in derivation.steps for kind in step.data.get("kinds", ())}
+    kept_whole = _is_no_gain(derivation, solved)
     first = next((step.data["kind"] for step in derivation.steps if step.rule == "insert"), None)
     steps = []
     for step in derivation.steps:
         again = first is not None and step.data.get("kind", first) != first
         passing = step.rule == "elimination" and solved.issuperset(claim.lhs for claim in step.claims)
+        passing |= kept_whole and step.rule in REDUCTION
         passing |= step.rule == "load" and not solved.isdisjoint(ratios)
         if passing or _once_more(step) or step.rule in LATER | ASIDE or (again and step.rule in REPEATED):
             continue
         if again and step.rule == "insert":
             step = replace(step, rule="insert_again", claims=())
+        if step.rule == "field_statistics":
+            step = _centered(step)
         if step.rule == "interpretation":  # what is counted, without what follows for other responses
             step = replace(step, claims=step.claims[:1])
         if step.rule == "branches":  # the states alone, without the cases, and without the fields at their values
             states = tuple(claim for claim in step.claims if not isinstance(getattr(claim.lhs, "family", None), Field))
             step = replace(step, claims=states or step.claims, data={**step.data, "branches": ()})
         steps.append(step)
-    return replace(derivation, steps=tuple(steps), brief=True)
+    closed = () if kept_whole else derivation.results
+    return replace(derivation, steps=tuple(steps), results=closed, brief=True)

@@ -30,6 +30,7 @@ _PREAMBLE = r"""\documentclass[11pt]{article}
 \allowdisplaybreaks
 """
 _CLOSE = r"""\setlength{\textheight}{24.5cm}
+\setlength{\jot}{3pt}
 \setlength{\topmargin}{-2cm}
 \AtBeginDocument{\abovedisplayskip=5pt plus 2pt minus 3pt\belowdisplayskip=\abovedisplayskip
 \abovedisplayshortskip=2pt plus 2pt\belowdisplayshortskip=3pt plus 2pt minus 1pt}
@@ -54,9 +55,10 @@ def document(derivation: Derivation) -> str:
         The record to be written.
     """
     doc = layout(derivation)
+    above = "\\vspace{-6ex}" if derivation.brief else ""
     parts = [
         _PREAMBLE.replace("11pt", "10pt") + _CLOSE if derivation.brief else _PREAMBLE,
-        f"\\title{{{words(doc.title)}}}",
+        f"\\title{{{above}{words(doc.title)}}}",
         "\\author{\\vspace{-6ex}}",
         "\\date{}",
         "\\begin{document}",

@@ -80,7 +80,7 @@ def test_a_smooth_loss_is_enclosed_with_its_integrals(dps):
 
 
 CASES = {
-    "bias": (output_bias.problem, {output_bias.kappa: HALF, output_bias.y: {1: Rational(4, 5), -1: Rational(1, 5)}}),
+    "bias": (output_bias.problem, {output_bias.kappa: HALF, output_bias.f: Rational(4, 5)}),
     "an array": (anisotropic.problem, {anisotropic.kappa: HALF, anisotropic.l: [0.25, 0.5, 2.0, 1.25]}),
     "kinks": (
         ConvexProblem(data((Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N))) ** 2) / 2 + gamma * Sum(Abs(w[i]), (i, 1, N))),

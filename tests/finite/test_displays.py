@@ -150,12 +150,11 @@ def test_tables_for_notebooks(simulation, theory):
 
 
 def test_laws_are_shown_with_a_solution():
-    from symcavity.derivations.output_bias import problem as biased
+    from symcavity.derivations.anisotropic import kappa, l
+    from symcavity.derivations.anisotropic import problem as uneven
 
-    (y,) = biased.kkt().quenched
-    kappa = biased.kkt().parameters[0]
-    solution = biased.cavity().solve({kappa: 1, y: {1: Rational(4, 5), -1: Rational(1, 5)}})
-    assert str(solution).startswith("Solution at kappa = 1, y = {1: 4/5, -1: 1/5}\n")
+    solution = uneven.cavity().solve({kappa: 1, l: {"1/5": Rational(1, 2), "9/5": Rational(1, 2)}})
+    assert str(solution).startswith("Solution at kappa = 1, l = {1/5: 1/2, 9/5: 1/2}\n")
 
 
 @pytest.mark.skipif(importlib.util.find_spec("pandas") is None, reason="pandas is not installed")

@@ -5,9 +5,9 @@ import pytest
 from references import near
 from sympy import Rational
 
-from symcavity import Datum, Infeasible, alpha, average, mu, response
+from symcavity import Datum, Infeasible, ValuesError, alpha, average, mu, response
 from symcavity.derivations import gardner
-from symcavity.derivations.output_bias import b, kappa, problem, w, y
+from symcavity.derivations.output_bias import b, f, kappa, problem, w
 
 lam = Datum("lam")
 REFERENCES = {
@@ -33,11 +33,6 @@ REFERENCES = {
 OBSERVABLES = {"alpha_c": alpha, "B": kappa * b, "frac_support": average(lam[mu] > 0), "S_w": response(w)}
 
 
-def classes(fraction):
-    share = Rational(fraction)
-    return {1: share, -1: 1 - share}
-
-
 pytestmark = pytest.mark.usefixtures("digits")
 
 
@@ -49,7 +44,7 @@ def theory():
 @pytest.mark.parametrize("point", REFERENCES)
 def test_references(theory, point):
     imbalance, margin = point
-    solution = theory.solve({kappa: margin, y: classes((1 + Rational(imbalance)) / 2)}, dps=33)
+    solution = theory.solve({kappa: margin, f: (1 + Rational(imbalance)) / 2}, dps=33)
     for name, text in REFERENCES[point].items():
         assert near(solution[OBSERVABLES[name]], text, "1e-31"), name
     if margin == "0":
@@ -57,7 +52,7 @@ def test_references(theory, point):
 
 
 def test_equal_classes_need_no_bias(theory):
-    solution = theory.solve({kappa: "1/2", y: classes("1/2")}, dps=30)
+    solution = theory.solve({kappa: "1/2", f: "1/2"}, dps=30)
     assert solution[b] == 0
     plain = gardner.problem.cavity().solve({gardner.kappa: "1/2"}, dps=30)
     assert near(solution[alpha], plain[alpha], "1e-29")
@@ -67,13 +62,13 @@ def test_equal_classes_need_no_bias(theory):
 @pytest.mark.parametrize("load", ["0.01", "1", "2.05"])
 def test_margin_at_a_load(theory, share, load):
     """Found for any load, the margin gives the load back."""
-    margin = theory.solve({alpha: load, y: classes(share)}, dps=20)[kappa]
-    assert near(theory.solve({kappa: margin, y: classes(share)}, dps=20)[alpha], load, "1e-15")
+    margin = theory.solve({alpha: load, f: share}, dps=20)[kappa]
+    assert near(theory.solve({kappa: margin, f: share}, dps=20)[alpha], load, "1e-15")
 
 
 def test_swapping_the_classes_turns_the_bias(theory):
-    one = theory.solve({kappa: "1/2", y: classes("0.8")}, dps=20)
-    other = theory.solve({kappa: "1/2", y: classes("0.2")}, dps=20)
+    one = theory.solve({kappa: "1/2", f: "0.8"}, dps=20)
+    other = theory.solve({kappa: "1/2", f: "0.2"}, dps=20)
     assert near(one[b], -other[b], "1e-18")
     assert near(one[alpha], other[alpha], "1e-18")
 
@@ -82,12 +77,19 @@ def test_swapping_the_classes_turns_the_bias(theory):
 def test_above_capacity(theory, load):
     """The margin is looked for, but whether there is one at all does not depend on its value."""
     with pytest.raises(Infeasible, match="cannot be met") as caught:
-        theory.solve({alpha: load, y: classes("0.6")})
+        theory.solve({alpha: load, f: "0.6"})
     assert caught.value.evidence.load == pytest.approx(2.0527, rel=2e-3)
+
+
+def test_a_share_of_points_is_at_most_one(theory):
+    with pytest.raises(ValuesError, match="f = 6/5 is out of range"):
+        theory.solve({kappa: 1, f: "6/5"})
+    with pytest.raises(ValuesError, match=r"f = 1\.2 is out of range"):
+        problem.simulate({alpha: 1, f: "6/5"}, N=20, seeds=1)
 
 
 def test_no_margin_with_a_rare_class(theory):
     """At margin zero the responses of the data are infinite, and the bias in units of the norm is not."""
-    solution = theory.solve({kappa: 0, y: classes("0.001")}, dps=20)
+    solution = theory.solve({kappa: 0, f: "0.001"}, dps=20)
     assert solution[alpha] > 118
     assert mpmath.isfinite(solution[kappa * b])

@@ -69,7 +69,7 @@ PARAMETERS = {
     "gardner": "the parameter is κ.",
     "kernel_ridge": "the parameters are γ, P, a_i and ρ_i.",
     "manifold": "the parameters are D, κ and g_S.",
-    "output_bias": "the parameters are κ and y^μ.",
+    "output_bias": "the parameters are f and κ.",
     "soft_manifold": "the parameters are C, D, α and g_S.",
     "soft_margin": "the parameters are C and α.",
 }
@@ -125,7 +125,7 @@ def gap_at(claim, values):
 
 def test_an_identity_holds_away_from_the_solution_and_a_consequence_does_not():
     """The bias of the identity is free; the order parameters of the consequence are not."""
-    point = {"kappa": Rational(4, 5), "b_hat": Rational(3, 10)}
+    point = {"kappa": Rational(4, 5), "b_hat": Rational(3, 10), "f": Rational(4, 5)}
     assert gap_at(record("output_bias", "cavity")["consistency"].claims[0], point) < 1e-15
     point = {"q_w": 2, "S_w": Rational(1, 2), "alpha": Rational(7, 10), "C": 1}
     assert gap_at(record("soft_margin", "cavity")["consistency"].claims[0], point) > 1e-3

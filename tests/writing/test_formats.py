@@ -76,3 +76,13 @@ def test_a_paper_leaves_out_eliminations_only_where_there_are_closed_forms(name)
     assert before
     assert after == ([] if name == "gardner" else before)
     assert "begin{tabular}" not in full.to_latex(detail="paper")  # each is defined where it stands first
+
+
+def test_a_paper_leaves_out_a_reduction_that_is_longer_than_what_it_replaces():
+    full = import_module("symcavity.derivations.correlated_points").problem.cavity().derivation
+    assert any(step.rule == "result" for step in full)
+    text = full.to_latex(detail="paper")
+    assert "The theory is closed by equations" in text
+    assert "elimination gives" not in text
+    assert "The closed equations of the theory are" not in text  # they stand above
+    assert "Gaussian, with mean zero and" in text

@@ -16,7 +16,7 @@ REACH, FARTHEST = 9.0, 38.0  # the Gaussian weight beyond nine standard deviatio
 PANELS = 9
 MOST = 4096  # nodes on one line
 MOST_TOGETHER = 2**25  # nodes of nested averages, which are all held at once
-NEAR = 0.3  # how closely the ends of panels are placed: it is enough that they are near
+NEAR = 0.15  # of the narrowest panel, how closely the ends of panels are placed: it is enough that they are near
 
 Tangents = Sequence[Sequence[Any]]
 
@@ -128,7 +128,8 @@ class PanelGrid:
         -------
         nodes, weights, sign of psi's slope, tangents of nodes and weights
         """
-        edges = invert(within(law, low, high), self.ends, self._last)
+        near = NEAR * float(np.min(np.diff(self.ends)))
+        edges = invert(within(law, low, high), self.ends, self._last, near)
         self._last = edges
         grows = edges[..., -1:] > edges[..., :1]
         side: Any = 1.0
@@ -244,14 +245,14 @@ def within(law: Callable[[Any], tuple[Any, Any]], low: Any, high: Any) -> Callab
     def extended(x: Any) -> tuple[Any, Any]:
         inside = np.clip(x, bottom, top)
         value, slope = law(inside)
-        slope = np.where(x == inside, slope, way * (1 + np.abs(slope)))
+        slope = np.where(x == inside, slope, way * (1 + np.nan_to_num(np.abs(slope))))  # an end may be a kink
         return value + slope * (x - inside), slope
 
     return extended
 
 
 def invert(
-    law: Callable[[Any], tuple[Any, Any]], targets: np.ndarray, start: np.ndarray | None = None, near: float = NEAR
+    law: Callable[[Any], tuple[Any, Any]], targets: np.ndarray, start: np.ndarray | None = None, near: float = 0.3
 ) -> np.ndarray:
     """Solve ``psi(x) = target`` for a monotone psi and all targets at once, to within ``near``.
 

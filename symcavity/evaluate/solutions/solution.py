@@ -215,7 +215,8 @@ class Solution(Scattering):
 
     def _check_known(self, expr: Expr, key: Any) -> None:
         if expr.has(S.NaN, S.ComplexInfinity):
-            raise ValuesError(f"The observable {key} is {expr}.", "expressions that are not divided by zero")
+            what = f"The observable {key} is divided by zero at some sites."
+            raise ValuesError(what, "averages of what is finite at every site")
         known = set(self.environment("numpy"))
         masked = expr.xreplace({q: Symbol("_") for q in expr.atoms(SiteQuantity)})
         missing = sorted(_free(masked) - known, key=str)

@@ -479,10 +479,10 @@ def _not_found(search: Search) -> NotConverged:
         best = system.complete([])
     reasons = "; ".join(dict.fromkeys(search.complaints))
     return NotConverged(
-        f"No solution was found at {where(given)}"
-        + (f" that is admissible: {reasons}." if reasons else ".")
+        f"No {'admissible ' if reasons else ''}solution was found at {where(given)}"
+        + (f": {reasons}." if reasons else ".")
         + (f" {search.seen}" if search.seen is not None else "")
-        + " That there is none is not proved."
+        + " This does not prove that there is none."
         + (f" The closest point, in .best, misses by a share of {gap:.2g}." if gap > 0 else ""),
         best,
         gap,

@@ -85,7 +85,7 @@ class Tightening:
 
 @dataclass(frozen=True)
 class Lost:
-    """No solution was found, and that there is none is not proved: it becomes ``NotConverged``, if it is the last word.
+    """No solution was found, which does not prove that there is none: ``NotConverged``, if it is the last word.
 
     Attributes
     ----------

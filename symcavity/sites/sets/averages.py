@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any
 
-from sympy import Add, Eq, Expr, Mul, Piecewise, S, Symbol, fraction, oo
+from sympy import Add, Dummy, Eq, Expr, Mul, Piecewise, S, Symbol, fraction, oo
 
 from symcavity.algebra.door import as_sympy
 from symcavity.algebra.joint import NumberedAverage
@@ -218,6 +218,18 @@ def _inline(expr: Expr, printer: Any) -> str:
     return f"{above} / \\left({below}\\right)" if bottom.is_Add or bottom.is_Mul else f"{above} / {below}"
 
 
+def _held(expr: Expr, names: dict[Expr, Expr]) -> Expr:
+    """An expression with a name for each sum that the projection does not enter: it is not multiplied out."""
+    if not expr.args or expr.has(Piecewise):
+        return expr
+    if expr.has(ProjectionSymbol):
+        return expr.func(*(_held(arg, names) for arg in expr.args))
+    sums = expr if expr.is_Add else expr.base if expr.is_Pow and expr.base.is_Add else None
+    if sums is not None:
+        return expr.xreplace({sums: names.setdefault(sums, Dummy(positive=sums.is_positive))})
+    return expr.func(*(_held(arg, names) for arg in expr.args)) if expr.is_Mul else expr
+
+
 def projection_average(
     body: Expr, g: SupportFunction, size: Expr, k: Expr, cap: Expr = oo, softness: Expr = S.Zero
 ) -> Expr:
@@ -227,7 +239,11 @@ def projection_average(
     """
     total = S.Zero
     hard = cap == oo and softness == 0
+    held: dict[Expr, Expr] = {}
+    body = _held(body, held)
+    back = {name: expr for expr, name in held.items()}
     for term in Add.make_args(body.expand() if not body.has(Piecewise) else body):
+        term = term.xreplace(back)
         factors = Mul.make_args(term)
         if hard and any(factor.as_base_exp()[0] == LAM for factor in factors):
             factors = Mul.make_args(term.xreplace({GV: k}))
