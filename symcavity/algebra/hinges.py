@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from sympy import Abs, DiracDelta, Dummy, Expr, Heaviside, Max, Mul, Piecewise, Pow, S, sign
@@ -66,6 +67,12 @@ def slope_of(expr: Expr, variable: Any) -> Expr:
     >>> slope_of(sign(x) * Max(0, Abs(x) - 1), x)
     Heaviside(Abs(x) - 1)*sign(x)**2
     """
+    return _slope_of(expr, variable)
+
+
+@lru_cache(maxsize=1024)
+def _slope_of(expr: Expr, variable: Any) -> Expr:
+    """Looked up once: each run of a theory asks the same of its laws."""
 
     def within(*cases: Any) -> Expr:
         held: list[Any] = []

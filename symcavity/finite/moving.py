@@ -10,7 +10,7 @@ import numpy as np
 
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.evaluate.moving.run import Observables, combined
-from symcavity.evaluate.moving.values import read_steps
+from symcavity.evaluate.moving.values import check_divisions, read_steps
 from symcavity.finite.activity import dimension_over_time
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.estimates import Estimate
@@ -253,7 +253,9 @@ def simulate_moving(
         raise ValuesError(f"step = {step}, and the states move in steps.", "step= in continuous time only")
     if not isinstance(N, int | np.integer) or isinstance(N, bool) or N < 2:
         raise ValuesError(f"N = {N!r}.", "one whole number of features, at least 2, where states move")
-    setup = MovingSetup(system, read_values(system, values), couplings, read_steps(until))
+    read = read_values(system, values)
+    check_divisions(system, read.parameters, read.quenched)
+    setup = MovingSetup(system, read, couplings, read_steps(until))
     coupling_law(couplings)
     wanted = seed_list(seeds)
     found: dict[tuple[int, int], Trajectory] = {}

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, ClassVar, NoReturn, Self
 
-from sympy import Basic, Expr, S, Symbol, Tuple
+from sympy import Basic, Derivative, Expr, S, Symbol, Tuple
 
 from symcavity.algebra.door import as_sympy
 from symcavity.algebra.indexed import fresh_index
@@ -140,18 +140,24 @@ class SiteQuantity(FewValued, Expr):
         expected = len(family.slots) + (1 if family.components else 0) + len(moving)
         if len(indices) != expected:
             slots = ", ".join(map(str, (*(slot.index for slot in family.slots), *family.components[:1], *moving)))
-            more = len(indices) == len(family.slots) + 1 > expected and family.has_vectors
+            more = len(indices) == len(family.slots) + 1 > expected
+            what = ""
+            times = [symbol for symbol in getattr(indices[-1], "free_symbols", ()) if isinstance(symbol, Time)]
+            if more and times:
+                what = f"over={times[0]} in its declaration, if it moves"
+            elif more and family.has_vectors:
+                what = f"{family.name}[{slots}, 1], with components=(k, 1, n) in its declaration"
             raise DeclarationError(
                 f"{family.name}[{', '.join(map(str, indices))}] has {len(indices)} indices.",
                 f"{expected}: {family.name}[{slots}]",
-                f"{family.name}[{slots}, 1], with components=(k, 1, n) in its declaration" if more else "",
+                what,
             )
         for index, slot in zip(indices, family.slots, strict=False):
             if is_index(index) and index != slot.index:
                 raise DeclarationError(
                     f"{family.name}[{', '.join(map(str, indices))}] has the index {index} in the place of a {slot}.",
                     f"{slot} indices there, such as {slot.index}",
-                    f"{family.name}[{', '.join(str(s.index) for s in family.slots)}]",
+                    f"{family.name}[{', '.join(map(str, [*(s.index for s in family.slots), *moving]))}]",
                 )
         return Expr.__new__(cls, family, *indices)
 
@@ -191,6 +197,8 @@ class SiteQuantity(FewValued, Expr):
         return set().union(*(index.free_symbols for index in self.args[1:]))
 
     def _eval_derivative(self, symbol: Any) -> Expr:
+        if self.time is not None and symbol in self.time.free_symbols:
+            return Derivative(self, symbol, evaluate=False)  # as a user writes x[i, t].diff(t)
         return S.One if self == symbol else S.Zero
 
     def _eval_is_positive(self) -> bool | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from sympy import Add, Dummy, Expr, Mul, Pow, S, Sum, Symbol, Tuple, expand_mul
@@ -409,6 +410,12 @@ def _coupling_sum(body: Expr, hearer: Kind, sender: Kind, book: FieldBook, where
 
 def is_affine(expr: Expr, variables: Iterable[Any]) -> bool:
     """Whether an expression is linear in some variables, constants aside."""
+    return _is_affine(expr, tuple(variables))
+
+
+@lru_cache(maxsize=1024)
+def _is_affine(expr: Expr, variables: tuple[Any, ...]) -> bool:
+    """Looked up once: each run of a theory asks the same of its laws."""
     marks = {v: Dummy(real=True) for v in variables}
     marked = expr.xreplace(marks)
     return all(not marked.diff(mark).has(*marks.values()) for mark in marks.values())

@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, Float, S, lambdify
+from sympy import Dummy, Expr, Float, Mul, S, lambdify
 
 from symcavity.algebra.joint import KINKS, JointAverage
 from symcavity.algebra.memory import Memory
@@ -30,7 +30,7 @@ from symcavity.sites.joint.solution import JointSolution
 from symcavity.witness.registry import largest, result, witness
 from symcavity.witness.set_averages import quenched_laws
 
-NODES = {1: (60, 500), 2: (50, 160), 3: (20, 34)}  # along each field; more of them where fewer leave a gap
+NODES = {1: (60, 500), 2: (50, 160), 3: (20, 34, 52)}  # along each field; more of them where fewer leave a gap
 REACH = 7.5  # of the nodes, in standard deviations
 RANDOM, SEED, TRIES = 40_000, 3, 4
 MANY = 6  # unknowns, from which on a quarter of them is taken
@@ -76,12 +76,13 @@ class Again:
         self.equations = [e.difference.xreplace(sources) for e in equations]
         self.pairs = [p.pair for p in side.law.pairs]
 
-    def cases(self) -> list[tuple[float, dict[Any, Expr]]]:
-        """The joint values of the quenched parameters, with their weights."""
+    def cases(self) -> list[tuple[Expr, dict[Any, Expr]]]:
+        """The joint values of the quenched parameters of this kind, with their weights: those of labels hold states."""
         out = []
-        for chosen in product(*(law for law in self.laws.values())):
-            rule = {q[self.side.kind.index]: v for q, (v, _) in zip(self.laws, chosen, strict=True)}
-            out.append((float(np.prod([float(w) for _, w in chosen])), {**self.values, **rule}))
+        own = {q: law for q, law in self.laws.items() if q.slots == (self.side.kind,)}
+        for chosen in product(*own.values()):
+            rule = {q.at_site(): v for q, (v, _) in zip(own, chosen, strict=True)}
+            out.append((Mul(*(w for _, w in chosen)), {**self.values, **rule}))
         return out
 
     def root(self, case: Mapping[Any, Expr]) -> np.ndarray:
@@ -137,6 +138,11 @@ class Again:
                 return whole
         raise NotConverged("The law was not solved again.", whole, float(np.max(np.abs(law(whole, fields)))))
 
+    def at_states(self, expr: Expr, states: np.ndarray, case: Mapping[Any, Expr]) -> Any:
+        """An expression in the states, such as the weight of a label."""
+        marks = {q: Dummy("x") for q in self.unknowns}
+        return lambdify(list(marks.values()), expr.xreplace(marks).xreplace(dict(case)), "numpy")(*states)
+
 
 def joint_average(side: Any, body: Expr, claimed: Expr) -> tuple[Any, int, str]:
     """Hold a claimed average against one over the states that are found again.
@@ -158,7 +164,8 @@ def _held_against(side: Any, body: Expr, claimed: Expr, seed: int) -> tuple[Any,
     kinked = bool(again.pairs) or any(n.way == "rays" or n.body.has(*KINKS) for n in claimed.atoms(JointAverage))
     count = len(again.order)
     random = kinked or count > max(NODES)
-    laws = read_quenched(list(again.laws), {q: dict(law.args) for q, law in again.laws.items()}, 15, {}, {})
+    drawn = {q: dict(law.args) for q, law in again.laws.items() if q.given is None}  # the claim is summed over labels
+    laws = read_quenched(list(drawn), drawn, 15, {}, {})
     env = {k: float(v) for k, v in again.values.items() if not k.has(SiteQuantity)}
     given = claimed.xreplace({a: v for a, v in again.values.items() if isinstance(a, Average)})
     with np.errstate(all="ignore"):
@@ -188,20 +195,26 @@ def _mean(again: Again, side: Any, body: Expr, z: np.ndarray, weights: np.ndarra
         columns: dict[Any, np.ndarray] = dict(zip(again.unknowns, x, strict=True))
         for r in sorted(body.atoms(SiteResponse), key=str):
             h = next((h for h in side.heard if h.carrier == r.field), side.heard[0])
+            # where labels are drawn on what moves, their weights move too, and the mean answers to that
+            mark = Dummy("r")
+            rest = body.xreplace({r: mark}).diff(mark)
+            drawn = S.One if rest.has(mark, SiteResponse) else share
             moved = []
             for way in (1, -1):
                 there = fields.copy()
                 there[again.order.index(h.eta)] += way * NUDGE
-                moved.append(again.states(there, case)[again.unknowns.index(r.state)])
-            columns[r] = (moved[0] - moved[1]) / (2 * NUDGE) / float(h.factor.xreplace(dict(case)))
+                found = again.states(there, case)
+                moved.append(again.at_states(drawn, found, case) * found[again.unknowns.index(r.state)])
+            own = again.at_states(drawn, x, case) * float(h.factor.xreplace(dict(case)))
+            columns[r] = (moved[0] - moved[1]) / (2 * NUDGE) / own
         marks = {q: Dummy("q") for q in columns}
-        inside = body.xreplace(marks).xreplace(dict(case))
+        inside = (share * body).xreplace(marks).xreplace(dict(case))
         names = [*marks.values(), *again.order]
         values = lambdify(names, inside, "numpy")(*columns.values(), *fields)
         values = np.broadcast_to(np.asarray(values, dtype=float), fields.shape[1:])
         mean = float(values @ weights)
-        total += share * mean
-        square += share**2 * float(np.square(values - mean) @ weights) / len(weights)
+        total += mean
+        square += float(np.square(values - mean) @ weights) / len(weights)
     return total, square
 
 

@@ -144,7 +144,8 @@ def _by_sources(derivation: Derivation) -> Rule:
         if source is None:
             return node
         here = node.state.indices[: len(source.slots) + (1 if source.components else 0)]
-        return ResponseElement(node.state, SiteQuantity(source, *here))
+        when = () if source.over is None else node.times[1:]
+        return ResponseElement(node.state, SiteQuantity(source, *here, *when))
 
     return _replacing(named, SiteResponse)
 

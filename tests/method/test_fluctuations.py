@@ -156,3 +156,29 @@ def test_the_minimum_of_a_logistic_regression_scatters_as_instances_do(size):
     values = {alpha: 2, gamma: Rational(1, 5), y: {1: Rational(1, 2), -1: Rational(1, 2)}}
     known = float(ConvexProblem(objective).cavity().solve(values).variance())
     assert abs(seen - known) < 4 * seen * np.sqrt(2 / 1500) + known / size
+
+
+def lasso():
+    """A sparse teacher with noise, at an absolute penalty."""
+    residual = y[mu] + Sum(x[mu, i] * (t[i] - w[i]), (i, 1, N))
+    problem = fit(residual, lambda r: r**2 / 2, gamma * Sum(Abs(w[i]), (i, 1, N)))
+    law = {0: Rational(3, 4), 2: Rational(1, 8), -2: Rational(1, 8)}
+    return problem, {gamma: Rational(1, 4), alpha: Rational(3, 2), y: Normal("y", 0, Rational(1, 2)), t: law}
+
+
+def margins():
+    """Soft margins of random labels."""
+    return soft_margin.problem, {soft_margin.C: Rational(3, 4), alpha: Rational(5, 2)}
+
+
+@pytest.mark.parametrize("made", [lasso, margins])
+def test_minima_with_kinks_scatter_as_instances_do(made):
+    """Instances whose minima the package finds on their active sets; what the edges take away is seen in them."""
+    problem, values = made()
+    known = float(problem.cavity().solve(values).variance("objective"))
+    minima = np.ravel(problem.simulate(values, N=50, seeds=300).objective.samples)
+    seen = 50 * np.var(minima, ddof=1)
+    kurtosis = np.mean((minima - minima.mean()) ** 4) / np.var(minima) ** 2
+    error = seen * np.sqrt((kurtosis - 1) / len(minima))
+    assert abs(seen - known) < 4 * error + known / 50
+    assert abs(seen - float(variance_without_edges(problem, values))) > 4 * error

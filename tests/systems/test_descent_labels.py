@@ -59,6 +59,13 @@ def test_every_step_is_judged(moving):
     assert not found.unchecked
 
 
+def test_responses_to_each_of_two_fields_are_written_in_every_format():
+    derivation = LOGISTIC.flow().cavity().derivation
+    assert "{d I_{( 2 )}^{\\nu}}" in derivation.to_latex()
+    assert "dI⁰(s)" in str(derivation)
+    assert "<math" in derivation.to_html()
+
+
 def test_without_the_fields_that_move_the_witness_fails(monkeypatch):
     by_parts = causal._by_parts
 

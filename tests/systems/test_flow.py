@@ -160,14 +160,46 @@ def test_what_cannot_be_run_is_refused_before_any_work():
 @pytest.mark.parametrize(
     ("equation", "error", "said"),
     [
-        (Eq(Derivative(x[i, t], t, 2), -x[i, t] + Sum(J[i, j] * x[j, t], (j, 1, N))), UnsupportedLaw, "first one"),
-        (Eq(Derivative(x[i, t], t) + x[i, t], Sum(J[i, j] * x[j, t], (j, 1, N))), UnsupportedLaw, "on its left"),
+        (Eq(Derivative(x[i, t], t, 2), Sum(J[i, j] * x[j, t], (j, 1, N)) - x[i, t]), UnsupportedLaw, "the first deriv"),
+        (Eq(x[i, t] * Derivative(x[i, t], t), Sum(J[i, j] * x[j, t], (j, 1, N))), UnsupportedLaw, "keeps still"),
+        (Eq(Derivative(x[i, t] ** 2, t), Sum(J[i, j] * x[j, t], (j, 1, N))), UnsupportedLaw, "of one state"),
         (Eq(Derivative(x[i, t], t), Sum(J[i, j] * x[j, t - 1], (j, 1, N))), DeclarationError, "states have rates"),
     ],
 )
 def test_what_is_no_rate_of_a_state_is_refused(equation, error, said):
     with pytest.raises(error, match=said):
         System([equation], initial=START)
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        lambda rate, rest: Eq(gamma * rate, -x[i, t] + rest),
+        lambda rate, rest: Eq(gamma * rate + x[i, t], rest),
+        lambda rate, rest: Eq(rest, x[i, t] + gamma * rate),
+        lambda _rate, rest: Eq(x[i, t].diff(t), (-x[i, t] + rest) / gamma),
+    ],
+)
+def test_an_equation_is_solved_for_its_rate(spelled):
+    """A time constant may stand before the derivative, as people write it."""
+    rest = Sum(J[i, j] * x[j, t], (j, 1, N))
+    known = System([Eq(Derivative(x[i, t], t), (rest - x[i, t]) / gamma)], initial=START)
+    system = System([spelled(Derivative(x[i, t], t), rest)], initial=START)
+    values, when = {g: "1/2", r: 1, gamma: 2, a: HALF}, {"until": 1, "step": "1/4"}
+    assert list(system.cavity().evolve(values, **when)[SIZE]) == list(known.cavity().evolve(values, **when)[SIZE])
+    small = {"N": 20, "seeds": 2, **when}
+    assert np.allclose(system.simulate(values, **small)[SIZE].mean, known.simulate(values, **small)[SIZE].mean)
+    assert not system.cavity().derivation.verify(15).failed
+
+
+def test_a_time_constant_of_zero_is_refused():
+    one, tau = Sum(J[i, j] * x[j, t], (j, 1, N)), Quenched("tau", i)
+    system = System([Eq(tau[i] * Derivative(x[i, t], t), one - x[i, t])], initial=START)
+    values = {g: 1, r: 0, a: HALF, tau: {0: "1/2", 1: "1/2"}}
+    with pytest.raises(ValuesError, match=r"divides by zero at tau\[i\] = 0"):
+        system.cavity().evolve(values, until=1, step="1/4")
+    with pytest.raises(ValuesError, match=r"divides by zero at tau\[i\] = 0"):
+        system.simulate(values, N=20, until=1, step="1/4")
 
 
 def test_a_missing_beginning_and_noise_in_observables_are_refused():

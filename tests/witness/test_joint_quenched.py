@@ -1,8 +1,11 @@
 """Witnesses of laws that are solved together and hold a quenched parameter, over which averages are taken."""
 
-from sympy import Eq, Sum, exp, log, sqrt
+from dataclasses import replace
+
+from sympy import Eq, Rational, Sum, Symbol, exp, log, sqrt
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, Sites, Variable, i, mu
+from symcavity.model.equations import Equation
 from symcavity.witness.judge import judge
 
 a, K = Sites("a", "K")
@@ -31,3 +34,20 @@ def test_averages_without_a_label_are_held_where_its_law_has_weights_that_are_fo
     assert len(held) == 2
     for step in held.values():
         assert all(verdict.ok for verdict in judge(step, 20)), step.key
+
+
+def test_two_copies_whose_labels_a_teacher_draws_are_judged_by_the_law_solved_again():
+    """Weights of labels hold the teacher's field: they are summed over, and answer to it as the states do."""
+    x, w, t, gamma = Coupling("x"), Feature("w"), Quenched("t", i), Symbol("gamma", positive=True)
+    h, u = Sum(x[mu, i] * w[i], (i, 1, N)), Sum(x[mu, i] * t[i], (i, 1, N))
+    y = Quenched("y", mu, law={1: 1 / (1 + exp(-u)), -1: 1 / (1 + exp(u))}, given=u)
+    loss = Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N))
+    derivation = ConvexProblem(loss).copies(2, share={y: 0}).cavity().derivation
+    keys = ["datum.solution", *(s.key for s in derivation.steps if s.key.startswith("closure.S_lambda_to_u"))]
+    keys += [s.key for s in derivation.steps if s.key.startswith("closure.q_g")][:1]
+    assert len(keys) == 3
+    for step in (derivation[key] for key in keys):
+        assert all(verdict.ok for verdict in judge(step, 20)), step.key
+    for step in (derivation[key] for key in keys[:2]):
+        claims = tuple(Equation(c.lhs, c.rhs * Rational(101, 100)) for c in step.claims)
+        assert not all(verdict.ok for verdict in judge(replace(step, claims=claims), 20)), step.key

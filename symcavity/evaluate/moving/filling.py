@@ -22,6 +22,20 @@ from symcavity.model.times import step_of
 BATCHES = 10
 
 
+def check_sampling(paths: Any, seed: Any) -> None:
+    """Refuse what is no number of paths, or too few for batches, and what is no seed.
+
+    Raises
+    ------
+    ValuesError
+        With what is supported.
+    """
+    if not isinstance(paths, int) or isinstance(paths, bool) or paths < 4 * BATCHES:
+        raise ValuesError(f"paths = {paths!r}.", f"a whole number of paths, at least {4 * BATCHES}")
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
+        raise ValuesError(f"seed = {seed!r}.", "a whole number from zero on")
+
+
 class Filling:
     """Sites of each kind, whose states are filled step by step; how a field is drawn is left to those that inherit.
 
@@ -40,10 +54,7 @@ class Filling:
     tangents: Any
 
     def __init__(self, plan: Plan, steps: int, paths: int, seed: int) -> None:
-        if not isinstance(paths, int) or isinstance(paths, bool) or paths < 4 * BATCHES:
-            raise ValuesError(f"paths = {paths!r}.", f"a whole number of paths, at least {4 * BATCHES}")
-        if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-            raise ValuesError(f"seed = {seed!r}.", "a whole number from zero on")
+        check_sampling(paths, seed)
         self.plan, self.steps, self.batches = plan, steps, BATCHES
         self.shape = (BATCHES, -(-paths // BATCHES))
         self.first = plan.motion.first

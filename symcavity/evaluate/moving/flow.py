@@ -240,7 +240,8 @@ def evolve_flow(
 ) -> FlowRun:
     """Run a theory in continuous time; :meth:`symcavity.Theory.evolve` says what its parameters are."""
     size, count = read_span(until, step)
-    check_stable(theory.system, read_run_values(theory.system, values, dps or 15), size)
+    read = read_run_values(theory.system, values, dps or 15)
+    check_stable(theory.system, read, size)
 
     def one(d: Expr, steps: int) -> MovingRun:
         inner = Theory(scheme(theory.system, d))

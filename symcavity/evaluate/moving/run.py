@@ -266,9 +266,11 @@ def evolve(
 
     Without ``fractions`` an exact run is in double where no digits are asked for.
     """
+    from symcavity.evaluate.moving.filling import check_sampling
     from symcavity.evaluate.moving.paths import PathRun
 
     steps = read_steps(until)
+    check_sampling(paths, seed)
     if method not in (None, "exact", "gaussian", "paths"):
         raise ValuesError(f"The method is {method!r}.", "'exact', for linear laws, 'gaussian', or 'paths'")
     read = read_run_values(theory.system, values, dps or 15)

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Expr, Symbol
+from sympy import Expr, S, Symbol, Tuple
 
+from symcavity.algebra.door import as_sympy
 from symcavity.errors import ValuesError
 from symcavity.evaluate.averages.quenched import SiteLaw, site_laws
 from symcavity.evaluate.given.reading import Vocabulary, read_given
 from symcavity.evaluate.numbers import whole_number
 from symcavity.model.kinds import Kind, SiteCount
+from symcavity.model.quantities import Quenched, site_quantities
 from symcavity.model.ranges import check_ranges
 from symcavity.model.system import System
 
@@ -65,7 +67,34 @@ def read_run_values(system: System, values: Any, dps: int) -> RunValues:
             f"Values are missing: {', '.join(map(str, missing))}.", "a value for each parameter and each ratio of sizes"
         )
     check_ranges(system.ranges, plain)
+    check_divisions(system, plain, read.laws)
     return RunValues(plain, site_laws(system.quenched, read.laws, dps, {}, plain))
+
+
+def check_divisions(system: System, plain: Mapping[Symbol, Any], laws: Mapping[Quenched, Any]) -> None:
+    """Refuse values at which an equation of motion divides by zero, as a time constant of zero does.
+
+    Raises
+    ------
+    ValuesError
+        With the equation and the values.
+    """
+    sums = {f.symbol: f.as_sum for law in system.laws.values() for f in law.fields}
+    for update in system.motion.updates.values() if system.motion else ():
+        equation = update.equation
+        rhs = equation.rhs.xreplace({s: as_sympy(v) for s, v in plain.items()})
+        cases: list[tuple[Any, Any]] = [(None, None)]
+        for q in site_quantities(rhs, Quenched):
+            law = laws.get(q.family)
+            cases += [(q, value) for value, _ in law] if isinstance(law, Tuple) else []
+        for q, value in cases:
+            if (rhs if q is None else rhs.xreplace({q: as_sympy(value)})).has(S.ComplexInfinity, S.NaN):
+                given = {s: v for s, v in plain.items() if equation.rhs.has(s)} if q is None else {q: value}
+                where = ", ".join(f"{s} = {v}" for s, v in given.items())
+                raise ValuesError(
+                    f"The equation {equation.xreplace(sums)} divides by zero at {where}.",
+                    "values at which all equations are finite",
+                )
 
 
 def read_steps(until: Any) -> int:
