@@ -182,7 +182,7 @@ def table_of(comparison: Any) -> list[dict[str, Any]]:
     from symcavity.finite.labels import label
 
     return [
-        {"observable": label(r.observable), "theory": r.theory, "simulation": r.simulation.mean}
+        {"observable": label(r.shown), "theory": r.theory, "simulation": r.simulation.mean}
         | {"stderr": r.simulation.stderr, "z": r.z, "note": r.note}
         for r in comparison
     ]

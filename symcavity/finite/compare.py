@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Expr, Rational, Sum
+from sympy import Eq, Expr, Rational, Sum, Symbol
 
 from symcavity.algebra.door import as_sympy
 from symcavity.errors import SymcavityError, ValuesError
@@ -26,7 +26,7 @@ from symcavity.model.quantities import Family, SiteQuantity, Variable
 from symcavity.model.refusals import parameters_of
 from symcavity.model.support import stays_whole
 from symcavity.model.system import System
-from symcavity.model.typed import observable_of
+from symcavity.model.typed import OBJECTIVE, observable_of
 from symcavity.shapes.base import WHOLE
 from symcavity.writing.displays import Formula, html
 
@@ -49,6 +49,8 @@ class Row:
         Why there is no theoretical value, if there is none.
     scatter : Scatter or None
         N times the variance between instances, in theory and simulation, where it was asked for.
+    typed : str
+        The text by which the observable was named, if it was: ``objective``.
     """
 
     observable: Expr
@@ -56,6 +58,12 @@ class Row:
     simulation: Estimate | Extrapolation
     note: str = ""
     scatter: Scatter | None = None
+    typed: str = ""
+
+    @property
+    def shown(self) -> Expr:
+        """By what a table names it: the minimum, whose formula is long, by its name."""
+        return Symbol(self.typed) if self.typed == OBJECTIVE else self.observable
 
     @property
     def z(self) -> float:
@@ -124,10 +132,11 @@ class Comparison:
     def __getitem__(self, observable: Any) -> Row:
         key = label(observable) if not isinstance(observable, str) else observable
         for row in self.rows:
-            if observable == row.observable or key.replace(" ", "") == label(row.observable).replace(" ", ""):
+            names = [text.replace(" ", "") for text in (row.typed, label(row.observable))]
+            if observable == row.observable or key.replace(" ", "") in names:
                 return row
         raise KeyError(
-            f"No row {key}; the rows are {', '.join(label(r.observable) for r in self.rows)}."
+            f"No row {key}; the rows are {', '.join(label(r.shown) for r in self.rows)}."
         )
 
     @property
@@ -182,16 +191,16 @@ class Comparison:
                 "solution); it is averaged over the others."
             )
         out += [self.remark] if self.remark else []
-        out += [f"{label(row.observable)}: {row.note}" for row in self.rows if row.note]
-        out += [f"{label(row.observable)}: {row.scatter.note}" for row in self.rows if row.scatter and row.scatter.note]
+        out += [f"{label(row.shown)}: {row.note}" for row in self.rows if row.note]
+        out += [f"{label(row.shown)}: {row.scatter.note}" for row in self.rows if row.scatter and row.scatter.note]
         return out
 
     def __str__(self) -> str:
-        lines = aligned([("observable", *self._head), *((label(r.observable), *r.cells) for r in self.rows)])
+        lines = aligned([("observable", *self._head), *((label(r.shown), *r.cells) for r in self.rows)])
         if len(self.sizes) > 1:
             lines += ["z at each size:"]
             lines += [
-                f"  {label(r.observable)}: " + ", ".join(f"N = {n}: {_told(z, '+.2f')}" for n, z in r.raw.items())
+                f"  {label(r.shown)}: " + ", ".join(f"N = {n}: {_told(z, '+.2f')}" for n, z in r.raw.items())
                 for r in self.rows
             ]
         return "\n".join([*lines, *self.notes])
@@ -202,21 +211,21 @@ class Comparison:
         """Return the table as a LaTeX tabular."""
         head = " & ".join(("observable", *("$z$" if word == "z" else word for word in self._head)))
         body = [
-            f"${label_tex(r.observable)}$ & " + " & ".join(f"${_tex_number(c)}$" for c in r.cells) + r" \\"
+            f"${label_tex(r.shown)}$ & " + " & ".join(f"${_tex_number(c)}$" for c in r.cells) + r" \\"
             for r in self.rows
         ]
         rule, columns = r"\hline", "l" + "r" * len(self._head)
         return "\n".join([rf"\begin{{tabular}}{{{columns}}}", rule, head + r" \\", rule, *body, rule, r"\end{tabular}"])
 
     def _repr_html_(self) -> str:
-        rows = ((Formula.of(labelled(r.observable)), *r.cells) for r in self.rows)
+        rows = ((Formula.of(labelled(r.shown)), *r.cells) for r in self.rows)
         return html(("observable", *self._head), rows) + "".join(f"<p>{escape(n)}</p>" for n in self.notes)
 
     def to_pandas(self) -> Any:
         """Return the table as a pandas DataFrame: observable, theory, simulation, stderr, z, note."""
         return to_pandas(
             {
-                "observable": label(r.observable),
+                "observable": label(r.shown),
                 "theory": r.theory,
                 "simulation": r.simulation.mean,
                 "stderr": r.simulation.stderr,
@@ -375,12 +384,13 @@ def compare(
     if not hasattr(solution, "__getitem__"):
         raise ValuesError(f"{theory!r} has no values to compare.", "a theory, or a solution of one")
     if observables is None:
-        chosen = default_observables(sim.system)
+        chosen = [(observable, "") for observable in default_observables(sim.system)]
     else:
         several = not isinstance(observables, str | Expr | Family)
-        chosen = [_observable(o, sim.system, theory) for o in (observables if several else [observables])]
+        given = observables if several else [observables]
+        chosen = [(_observable(o, sim.system, theory), o if isinstance(o, str) else "") for o in given]
     rows = []
-    for observable in chosen:
+    for observable, typed in chosen:
         try:
             measured = sim[observable]
         except SymcavityError as error:
@@ -393,7 +403,7 @@ def compare(
         except SymcavityError as error:
             value, note = float("nan"), error.found
         found = scattered(solution, observable, measured, sim.sizes[0]) if scatter else None
-        rows.append(Row(observable, value, measured, note, found))
+        rows.append(Row(observable, value, measured, note, found, typed))
     root = bool(sim.system.rewritten["centre"].balances)
     return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark, len(sim.failed), root, len(sim.unstable))
 

@@ -22,9 +22,9 @@ from symcavity.finite.redrawn import FEWEST, drawn_again, participation, varied
 from symcavity.finite.sample import Sample
 from symcavity.finite.setup import Setup
 from symcavity.finite.tables import counted, to_pandas
-from symcavity.method.objective import objective_of
 from symcavity.model.content import without
 from symcavity.model.kinds import FEATURE
+from symcavity.model.objective import objective_of
 from symcavity.model.quantities import Family
 from symcavity.model.typed import observable_of
 

@@ -28,13 +28,13 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import ParameterBook
 from symcavity.method.fluctuations import matching, minimum_of
 from symcavity.method.naming import at_zero
-from symcavity.method.objective import objective_of
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.families import families
 from symcavity.model.fields import FieldSymbol
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, in_units_of_n, to_leading_order
+from symcavity.model.objective import objective_of
 from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker

@@ -21,13 +21,13 @@ from symcavity.method.free_energy import entropy_of, free_energy_of
 from symcavity.method.fresh import fresh_average
 from symcavity.method.heard import without_fields
 from symcavity.method.moving import laws_of_motion, shared_laws
-from symcavity.method.objective import objective_of
 from symcavity.method.stability import Gains, gains
 from symcavity.method.views import SiteView
 from symcavity.model.averages import Average, Fresh
 from symcavity.model.content import without
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteIndex, alpha
+from symcavity.model.objective import objective_of
 from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.model.system import System
 from symcavity.model.typed import observable_of

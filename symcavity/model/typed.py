@@ -19,6 +19,7 @@ from symcavity.model.exact import refuse_high_powers
 from symcavity.model.families import families
 from symcavity.model.kinds import SiteCount
 from symcavity.model.names import ALIASES
+from symcavity.model.objective import objective_of
 from symcavity.model.quantities import Family
 from symcavity.model.system import System
 from symcavity.model.times import other_times
@@ -26,6 +27,7 @@ from symcavity.model.times import other_times
 _WORDY, _POWER = 400, 20
 _OBSERVABLES = "average(...), response(...), Sum(..., (i, 1, N)), with the words "
 _HINT = "average(w[i]**2)"
+OBJECTIVE = "objective"  # the minimum of a declared problem per feature
 
 
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
@@ -148,7 +150,8 @@ def read_observable(text: str, system: System, more: Iterable[Symbol] = ()) -> E
     Parameters
     ----------
     text : str
-        Such as ``average(w[i]**2)``, ``response(w)``, ``Sum(Delta[i]**2, (i, 1, N))``.
+        Such as ``average(w[i]**2)``, ``response(w)``, ``Sum(Delta[i]**2, (i, 1, N))``; ``objective`` is the minimum
+        of a declared problem per feature.
     system : System
         Whose variables and parameters are meant.
     more : iterable of Symbol
@@ -163,6 +166,8 @@ def read_observable(text: str, system: System, more: Iterable[Symbol] = ()) -> E
     words |= {s.name: s for s in (*system.parameters, *system.globals, *more)}
     words |= {str(s): s for k in system.kinds for s in (k.index, k.ratio) if s.is_Symbol}
     words |= {k.size.name: k.size for k in system.kinds}
+    if OBJECTIVE in text and system.record is not None:
+        words = {OBJECTIVE: objective_of(system)} | words
     if system.time is not None:
         words |= {q.family.name: q.family for q in system.motion.updates if not q.site}
         words = {t.name: t for t in (*other_times(system.time)[:1], system.time)} | words

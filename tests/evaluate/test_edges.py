@@ -125,6 +125,6 @@ def test_weights_that_are_too_dear_leave_messages_as_they_are(cost):
 def test_an_unknown_without_a_value_is_no_solution():
     """Data that are met exactly have |w|**2 = alpha <y**2>/(1 - alpha) = 3/7: no weight of the loss gives more."""
     problem = ConvexProblem(RIDGE + C * data(Abs(y[mu] - u)), fixed=[Eq(NORM, 1)])
-    with pytest.raises(NotConverged, match="not proved") as caught:
+    with pytest.raises(NotConverged, match="does not prove") as caught:
         problem.cavity().solve({alpha: "3/10", **LABELS})
     assert caught.value.best[C] > 100  # it comes closer the larger C is

@@ -69,6 +69,6 @@ def test_independent_samples_share_the_code_of_their_law():
     other = JointLaw(LAW.unknowns, LAW.fields, LAW.equations, LAW.pairs, [], LAW.sources, 3)
     moved = JointLaw(LAW.unknowns, LAW.fields, [2 * e for e in LAW.equations], LAW.pairs, [], LAW.sources)
     one, two, three = (Family(law, JointAverage(w1, law, [q, 0, q]).covariance) for law in (LAW, other, moved))
-    assert one.code is two.code
-    assert one.code is not three.code
+    assert one.at.code is two.at.code
+    assert one.at.code is not three.at.code
     assert two.law.scramble == 3 != one.law.scramble

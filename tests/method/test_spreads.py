@@ -109,11 +109,16 @@ def test_margins_and_the_share_that_meets_them_by_instances():
     problem, at = soft_margin.problem, {soft_margin.C: Rational(3, 4), alpha: Rational(5, 2)}
     simulation = problem.simulate(at, N=40, seeds=150)
     size, share = average(soft_margin.w[i] ** 2), average(Sum(soft_margin.x[mu, i] * soft_margin.w[i], (i, 1, N)) > 1)
-    found = problem.cavity().compare(simulation, [size, share, response(soft_margin.w)], scatter=True)
-    assert all(abs(found[o].scatter.z) < 4 for o in (size, share))
+    asked = [size, share, response(soft_margin.w), "objective"]
+    found = problem.cavity().compare(simulation, asked, scatter=True)
+    assert all(abs(found[o].scatter.z) < 4 for o in (size, share, "objective"))
+    assert "\nobjective " in str(found)
     assert "N var" in str(found)
     assert "not derived" in found[response(soft_margin.w)].scatter.note
     assert found.agrees(4)
+    solution = problem.cavity().solve(at)
+    assert found["objective"].theory == pytest.approx(float(solution.objective), rel=1e-12)
+    assert solution.variance(problem.cavity().objective) == solution.variance("objective")
 
 
 @pytest.mark.parametrize("loss", ["lasso", "logistic"])

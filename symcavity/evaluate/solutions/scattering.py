@@ -16,6 +16,7 @@ from symcavity.evaluate.solutions.spectra import SiteSpectrum, spectrum_of
 from symcavity.evaluate.solutions.spreads import Spreads, parts_of
 from symcavity.evaluate.solutions.table import Table
 from symcavity.evaluate.solutions.two_sites import two_sites
+from symcavity.model.typed import OBJECTIVE
 
 
 class Scattering(Table):
@@ -85,7 +86,7 @@ class Scattering(Table):
             For systems of equations, labels drawn on a field, vector fields and reciprocities; and for observables
             of problems with variables that all sites share, or with fields that are correlated.
         """
-        if isinstance(what, str) and what == "objective":
+        if what in (OBJECTIVE, self.task.objective()):
             return self[self.task.variance_of_minimum()]
         return self._spread(what, what)
 
@@ -111,7 +112,7 @@ class Scattering(Table):
         if self.is_limit or not self.stability < 1:
             raise UnsupportedLaw("Means to order 1/N are known of stable solutions.", "a stability below one")
         order = NextOrder(self, found)
-        if isinstance(what, str) and what == "objective":
+        if what in (OBJECTIVE, self.task.objective()):
             return with_digits(given_out(order.minimum()), self.dps)
         return with_digits(given_out(order.response(read(what))), self.dps)
 
@@ -123,7 +124,7 @@ class Scattering(Table):
                 "Fluctuations between instances are derived for stable solutions, and this is a limit or not stable.",
                 "solutions of closed equations, of a stability below one",
             )
-        exprs = [self.task.objective() if key == "objective" else read(key) for key in (one, other)]
+        exprs = [self.task.objective() if key == OBJECTIVE else read(key) for key in (one, other)]
         parts = [parts_of(self, expr, found.shares, in_states) for expr in exprs]
         return with_digits(given_out(Spreads(self, found).covariance(*parts)), self.dps)
 
