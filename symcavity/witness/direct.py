@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from sympy import (
     Abs,
     Dummy,
     Expr,
+    Float,
     Heaviside,
     Matrix,
     Max,
@@ -39,7 +40,7 @@ from symcavity.witness.joint import is_joint, joint_average
 from symcavity.witness.on_grids import MANY, average_on_grid, gaussian_grid, heard_through, jumps_of
 from symcavity.witness.points import TRIES
 from symcavity.witness.registry import largest
-from symcavity.witness.states import weighed
+from symcavity.witness.states import GIVEN, fields_given, weighed
 from symcavity.witness.thermal import BENT, KINKS, SMOOTH
 
 SEEDS = 2
@@ -135,12 +136,12 @@ def _thermal(theory: Any, side: Any, body: Expr, claimed: Expr, size: Symbol | N
     for case, share in cases(quenched, laws):
         rule = {**values, **case}
         inside = given_averages(share * body, laws)
-        seen = inside.xreplace(carried).xreplace(rule)
+        site = weighed(theory, side, rule | fields_given(side, GIVEN))
+        seen = inside.xreplace(carried).xreplace(rule) + sum(site.priced, S.Zero).xreplace(rule)
         jumps = {h.eta: jumps_of(seen, h.eta) for h in side.heard}
-        # the first is cut where a label changes
-        order = sorted(jumps, key=lambda eta: (not jumps[eta], eta not in moving))
+        # the first is one that the energy holds, or is cut where a label changes
+        order = sorted(jumps, key=lambda eta: (eta not in site.given, not jumps[eta], eta not in moving))
         matrix = [[float(given_averages(side.covariance[a, b], laws).xreplace(rule)) for b in order] for a in order]
-        site = weighed(theory, side, rule)
         if len(moving) > 1 and len(order) == len(moving):
             fields, weights = _along(np.array(matrix), np.array([site.factors[eta] for eta in order]))
         else:
@@ -149,16 +150,33 @@ def _thermal(theory: Any, side: Any, body: Expr, claimed: Expr, size: Symbol | N
             points, weights = gaussian_grid(len(order), THERMAL[len(order)], tuple(cuts))
             fields = lower @ points
         pulls = site.pull(dict(zip(order, fields, strict=True)))
-        near = np.argsort(pulls, kind="stable")  # states are summed at close fields together
-        fields, weights, pulls = fields[:, near], weights[near], pulls[near]
         bent = bent or site.bent or body.has(*KINKS)
-        arrays: dict[Any, np.ndarray] = dict(zip(order, fields, strict=True))
-        arrays |= {carrier: arrays[eta] for carrier, eta in carried.items()}
-        for k in range(0, fields.shape[1], CHUNK):
-            some = {q: v[k : k + CHUNK] for q, v in arrays.items()}
-            total += float(np.sum(weights[k : k + CHUNK] * site.values(inside, some, pulls[k : k + CHUNK])))
+        for places, part in _by_given(site, order, fields):
+            near = places[np.argsort(pulls[places], kind="stable")]  # states are summed at close fields together
+            arrays: dict[Any, np.ndarray] = dict(zip(order, fields[:, near], strict=True))
+            arrays |= {carrier: arrays[eta] for carrier, eta in carried.items()}
+            at = weighed(theory, side, {**rule, **part, **_carriers(carried, part)}) if part else site
+            for k in range(0, len(near), CHUNK):
+                some = {q: v[k : k + CHUNK] for q, v in arrays.items()}
+                values_ = at.values(inside, some, pulls[near[k : k + CHUNK]])
+                total += float(np.sum(weights[near[k : k + CHUNK]] * values_))
     gap = _gap(mp.mpf(total) * _times(values, size), expected)
     return gap, BENT if bent else SMOOTH, "sums over states and fields, with the weight of the declared objective"
+
+
+def _by_given(site: Any, order: list[Any], fields: np.ndarray) -> Iterator[tuple[np.ndarray, dict[Any, Any]]]:
+    """Which of the fields have the same values of those that the energy of a site holds, and these values."""
+    rows = [k for k, eta in enumerate(order) if eta in site.given]
+    if not rows:
+        yield np.arange(fields.shape[1]), {}
+        return
+    values, which = np.unique(fields[rows], axis=1, return_inverse=True)
+    for k, value in enumerate(values.T):
+        yield np.flatnonzero(which.ravel() == k), dict(zip((order[r] for r in rows), map(Float, value), strict=True))
+
+
+def _carriers(carried: dict[Any, Any], known: dict[Any, Any]) -> dict[Any, Any]:
+    return {carrier: known[eta] for carrier, eta in carried.items() if eta in known}
 
 
 def _along(matrix: np.ndarray, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

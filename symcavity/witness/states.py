@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sympy import Add, Dummy, Expr, Heaviside, LessThan, Piecewise, S, Sum, lambdify, sign
+from sympy import Add, Dummy, Expr, Heaviside, LessThan, Piecewise, Rational, S, Sum, lambdify, sign
 from sympy.core.relational import Relational
 
 from symcavity.algebra.quadrature import break_points
@@ -20,6 +20,8 @@ from symcavity.witness.thermal import Weighed, admitted, elsewhere, fields_at, n
 from symcavity.witness.weights import MODULES, NEAR, SiteWeight, one_of_each
 
 PANELS, ORDER = 60, 12  # of Gauss-Legendre rules between the places where an energy jumps
+GIVEN = Rational(3, 5)  # fields that hold no states, in the energy of one site
+APART = 1e-9  # of all panels, the least that a panel is wide: nodes within rounding of a cut lie on neither side
 FAR, COARSE, SMALL = 60.0, 4001, 50.0  # how far states are looked for, on how many places; exponents that are nothing
 SMOOTH, JUMPS = 8, (Heaviside, Piecewise, sign, Relational)
 
@@ -31,16 +33,17 @@ class Summed(SiteWeight):
     ----------
     theory, side : Theory, Site
     rule : dict
-        Numbers for all symbols.
+        Numbers for all symbols; those of given fields in its energy, ``given``, are known to be such only here.
     """
 
     def __init__(self, theory: Any, side: Any, rule: dict[Any, Any]) -> None:
         weight, system = side.law.weight, theory.system
-        objective = one_of_each(lagrangian(system))
+        sums = {h.declared.as_sum: h.eta for h in side.heard if not h.declared.states()}
+        objective = one_of_each(lagrangian(system).xreplace(sums))
         every = system.rewritten.declaration.entries
-        sums = {c.declared for c in system.collective.multipliers.values()}
-        entries = [e for e in every if e not in sums]
-        bounds = [b for b in map(system.own, map(one_of_each, entries)) if isinstance(b, Relational)]
+        conditions = {c.declared for c in system.collective.multipliers.values()}
+        entries = [one_of_each(e.xreplace(sums)) for e in every if e not in conditions]
+        bounds = [b for b in map(system.own, entries) if isinstance(b, Relational)]
         couplings = [q for e in (objective, *bounds) for q in site_quantities(e) if isinstance(q.family, Coupling)]
         off, on = dict.fromkeys(couplings, S.Zero), dict.fromkeys(couplings, S.One)
         alone = objective.xreplace(off)
@@ -60,6 +63,7 @@ class Summed(SiteWeight):
             energy = Add(*(term for term in terms if term.has(*weight.states)))
             bounds = [b for b in bounds if not b.has(*couplings)]
         super().__init__(side, rule, energy, [b for b in bounds if b.has(*weight.states)])
+        self.given = {*sums.values()} & set().union(*(e.free_symbols for e in (self.energy, *self.bounds)))
         self.bent = bool(self.bounds) or self.energy.has(*JUMPS)
         free = [q for q in weight.states if not getattr(q.family, "values", ())]
         self.free = free[0] if free else None
@@ -83,7 +87,9 @@ class Summed(SiteWeight):
             a = self.exponent(ends, self.columns(rough)).reshape(2, -1, COARSE)
             seen = np.flatnonzero(np.any(a > a.max(axis=(1, 2), keepdims=True) - SMALL, axis=(0, 1)))
             low, high = rough[max(seen[0] - 1, 0)], rough[min(seen[-1] + 1, COARSE - 1)]
-            edges = np.unique([*np.linspace(low, high, PANELS), *(b for b in self.breaks if low < b < high)])
+            cuts = [b for b in self.breaks if low < b < high]
+            even = [e for e in np.linspace(low, high, PANELS) if all(abs(e - b) > APART * (high - low) for b in cuts)]
+            edges = np.unique([*even, *cuts])
             z, w = np.polynomial.legendre.leggauss(ORDER)
             half = np.diff(edges)[:, None] / 2
             grid, parts = (edges[:-1, None] + half * (1 + z)).ravel(), (half * w).ravel()
@@ -121,8 +127,15 @@ def of_states(step: Step) -> tuple[Summed, Any, dict[Any, Any]]:
     side = theory.inserted[kind]
     exprs = [c.difference for c in step.claims]
     rule = admitted(numbers_at(theory, sum(exprs, S.Zero), side), side)
+    rule |= fields_given(side, GIVEN)
     zero = {q.xreplace({kind.index: S.Zero}): v for q, v in rule.items() if isinstance(q, SiteQuantity)}
     return Summed(theory, side, rule), side, {**rule, **zero}
+
+
+def fields_given(side: Any, value: Any) -> dict[Any, Any]:
+    """One value for all fields of a site that hold no states, and for what carries them."""
+    given = [h for h in side.heard if not h.declared.states()]
+    return {key: S(value) for h in given for key in (h.eta, h.carrier) if key is not None}
 
 
 @witness("thermal_sum")
@@ -132,8 +145,9 @@ def mean_of_states(step: Step, _dps: int) -> list[Verdict]:
     (claim,) = step.claims
     worst = 0.0
     for field in (-1.1, 0.3, 0.8):
-        told = {h.eta: S(field) for h in side.heard} | fields_at(summed.factors, field)
-        given = {h.carrier.xreplace({step.data["kind"].index: S.Zero}): S(field) for h in side.heard if h.carrier}
+        told = {h.eta: S(field) for h in side.heard if h.declared.states()} | fields_at(summed.factors, field)
+        moving = [h for h in side.heard if h.declared.states() and h.carrier]
+        given = {h.carrier.xreplace({step.data["kind"].index: S.Zero}): S(field) for h in moving}
         value = float(claim.rhs.xreplace(known | told | given).evalf(20))
         direct = float(summed.means(np.array([float(summed.pull(told))]))[0])
         worst = max(worst, abs(value - direct) / max(abs(direct), 0.1))

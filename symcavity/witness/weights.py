@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, S, Sum, lambdify
+from sympy import Dummy, Expr, Heaviside, S, Sum, lambdify
 
 from symcavity.model.averages import Expect, LogWeight, SiteResponse
 
@@ -51,6 +51,12 @@ class SiteWeight(ABC):
         self.potential, self.core = self.compiled(energy), self.compiled(weight.state)
         self.inside = [self.compiled(bound) for bound in bounds]
         self.calls: dict[Any, Any] = {}
+        self.given: set[Any] = set()  # fields that hold no states, and stand in the energy
+
+    @property
+    def priced(self) -> list[Expr]:
+        """What the energy of a state is made of, bounds among it, in expressions that jump where it jumps."""
+        return [self.energy, *(Heaviside(b.lhs - b.rhs) for b in self.bounds)]
 
     def pull(self, cavity: Mapping[Any, Any]) -> Any:
         """The field of the state at values of all cavity fields."""

@@ -1,5 +1,7 @@
 """Bounds on fields at a temperature: margins that are not zero, and margins that a teacher sets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import norm, truncnorm
@@ -7,6 +9,8 @@ from sympy import Heaviside, Rational, Sum, Symbol, sign
 from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Problem, Quenched, alpha, average, expect, i, mu
+from symcavity.model.equations import Equation
+from symcavity.witness.judge import judge
 
 x, w = Coupling("x"), Feature("w")
 beta = Symbol("beta", positive=True)
@@ -76,6 +80,18 @@ def test_a_margin_with_the_sign_of_a_teacher(kind):
     for observable in (mean, second, overlap):
         assert float(direct[observable]) == pytest.approx(float(label[observable]), rel=1e-9)
     assert float(direct[overlap]) == pytest.approx(float(direct[mean]), rel=1e-9)
+
+
+def test_what_is_said_of_bounds_that_a_teacher_sets_is_verified():
+    """The witness holds the teacher's field fixed while it sums over states; what is one per cent off is seen."""
+    bounds = (sign(u) * h >= 0, h >= u / 2 + 1)
+    held, moved = (Problem(square, bound).gibbs(beta).cavity().derivation for bound in bounds)
+    steps = [held["datum.weight"], held["datum.response"], held["closure.q_lambda"], moved["datum.weight"]]
+    for step in steps:
+        assert all(verdict.ok for verdict in judge(step, 20)), step.key
+    for step in steps:
+        colder = tuple(Equation(c.lhs, c.rhs.xreplace({beta: beta * Rational(101, 100)})) for c in step.claims)
+        assert not all(verdict.ok for verdict in judge(replace(step, claims=colder), 20)), step.key
 
 
 def test_the_share_of_bits_that_are_read_wrong():

@@ -279,8 +279,12 @@ def _moving(law: Law, dps: int) -> list[Any]:
 
 def _on_grid(law: Law, of: str) -> list[Any]:
     """A quantity of the potential at the variances of the grid; None where there is none."""
+
+    def at(variance: float) -> Any:
+        return getattr(Potential(law, variance, 15), of)
+
     out = []
     for v in GRID:
-        value = where_defined(getattr, Potential(law, v, 15), of)  # a variance may be too large for the expansion
+        value = where_defined(at, v)  # a variance may be too large for the expansion
         out.append(None if value is None or abs(value) <= 1e-12 * (law.rate * v) ** 2 else value)
     return out
