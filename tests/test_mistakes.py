@@ -10,6 +10,7 @@ from symcavity import (
     Feature,
     N,
     P,
+    Problem,
     Quenched,
     ValuesError,
     alpha,
@@ -106,3 +107,13 @@ def test_a_solution_does_not_head_its_table_with_the_lengths_of_arrays():
     asked = str(theory.solve({P: 4, N: 2, gamma: 1, y: [1, -1, 1, 1]})).splitlines()[0]
     assert {"P = 4", "N = 2"} <= set(asked.removeprefix("Solution at ").split(", "))
     assert theory.solve({alpha: Rational(2), gamma: 1, y: [1, -1]})["q_w"] > 0
+
+
+def test_sites_without_random_couplings_have_no_cavity_field():
+    """A magnet whose spins hear their mean alone, cold and at a temperature."""
+    s, field = Feature("s", values=(-1, 1)), Quenched("h", i)
+    magnet = Problem(-(Sum(s[i], (i, 1, N)) ** 2) / (2 * N) - Sum(field[i] * s[i], (i, 1, N)))
+    with pytest.raises(DeclarationError, match="random couplings"):
+        magnet.gibbs(1)
+    with pytest.raises(DeclarationError, match="random couplings"):
+        ConvexProblem(Sum((w[i] - field[i]) ** 2, (i, 1, N))).cavity()

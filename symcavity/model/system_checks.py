@@ -17,9 +17,9 @@ def check_laws(laws: Mapping[Kind, Law]) -> None:
     """Refuse laws that hear nothing, hear what nothing determines, or do not have as many conditions as variables."""
     if not laws:
         raise DeclarationError(
-            "The system has no equation of a site.",
-            "the equations of feature sites and of datum sites, coupled by sums",
-            "Eq(h[mu], Sum(x[mu, i]*w[i], (i, 1, N)))",
+            "No site hears others through random couplings, and so none has a cavity field.",
+            "sites that are coupled by sums over random couplings, averages over all sites beside these",
+            'x = Coupling("x"); Eq(h[mu], Sum(x[mu, i]*w[i], (i, 1, N)))',
         )
     for law in laws.values():
         if not law.fields:
@@ -46,8 +46,9 @@ def _refuse_deaf(law: Law, laws: Mapping[Kind, Law]) -> None:
         )
     other = next((k for k in laws if k != law.kind), DATUM if law.kind == FEATURE else FEATURE)
     raise DeclarationError(
-        f"No equation of the {law.kind.sites} contains a sum over other sites.",
-        "a system in which every kind of site hears others through couplings",
+        f"No equation of the {law.kind.sites} contains a sum over random couplings to other sites.",
+        "a system in which every kind of site hears others through random couplings; averages over all sites beside "
+        "these",
         f"a term Sum(x[{mu}, {i}]*..., ({', '.join(map(str, other.range))}))",
     )
 
