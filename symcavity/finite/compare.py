@@ -333,7 +333,7 @@ def _others(setup: Any) -> dict[Any, Any]:
     for q, law in values.quenched.items():
         if isinstance(law, np.ndarray):
             out[q] = law if law.ndim else {as_sympy(float(law)): 1}
-        elif law != q.law:
+        elif q.law is None:  # a law that is declared holds by itself
             out[q] = law
     return out
 

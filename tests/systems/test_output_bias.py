@@ -5,7 +5,7 @@ import pytest
 from references import near
 from sympy import Rational
 
-from symcavity import Datum, Infeasible, ValuesError, alpha, average, mu, response
+from symcavity import Datum, Infeasible, ValuesError, alpha, average, i, mu, response
 from symcavity.derivations import gardner
 from symcavity.derivations.output_bias import b, f, kappa, problem, w
 
@@ -93,3 +93,12 @@ def test_no_margin_with_a_rare_class(theory):
     solution = theory.solve({kappa: 0, f: "0.001"}, dps=20)
     assert solution[alpha] > 118
     assert mpmath.isfinite(solution[kappa * b])
+
+
+def test_instances_with_a_share_that_is_a_parameter(theory):
+    """The declared law of the classes holds in the comparison; a value for it would be refused."""
+    simulation = problem.simulate({alpha: 1, f: Rational(4, 5)}, N=60, seeds=12)
+    compared = theory.compare(simulation, [average(w[i] ** 2), average(lam[mu] > 0)])
+    assert compared.agrees(4)
+    other = theory.solve({alpha: 1, f: Rational(1, 2)})
+    assert abs(simulation[average(lam[mu] > 0)].z(float(other[average(lam[mu] > 0)]))) > 2
