@@ -24,4 +24,4 @@ problem = Problem(
 ).gibbs(beta)
 values = {beta: Rational(4, 5), H: Rational(1, 2), K / N: 2}
 shown = [average(expect(s[i]) ** 2), average(expect(v[a]) ** 2)]
-instances = False  # two kinds of sites fluctuate, and samples have one
+instances = False  # samples of two layers take a minute

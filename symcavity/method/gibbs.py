@@ -14,7 +14,7 @@ from sympy import Add, Expr, S, Sum, erf, erfc, oo
 
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.kkt import optimality
-from symcavity.method.measure import Measure
+from symcavity.method.measure import Measure, name_of_mean
 from symcavity.model.averages import Expect, Force
 from symcavity.model.equations import Equation
 from symcavity.model.exact import exact
@@ -89,7 +89,7 @@ def _is_summed(problem: Problem, beta: Expr) -> bool:
 def _about_minimum(problem: Problem, beta: Expr) -> tuple[list[Equation], dict[Kind, Weight]]:
     minimum = optimality(problem)
     _refuse(problem, minimum)
-    names, taken = _names(minimum), _taken_by_states(minimum)
+    taken = _taken_by_states(minimum)
 
     def fresh(*given: str) -> str:
         """A name of a variable that the declaration leaves free: those of the optimality conditions give way."""
@@ -108,7 +108,8 @@ def _about_minimum(problem: Problem, beta: Expr) -> tuple[list[Equation], dict[K
     for f in fields:
         (state,) = f.states()
         if f.sender not in means:
-            means[f.sender] = Variable(next(names, "m"), f.sender.index).at_site()
+            name = name_of_mean(state, several=len({f.sender for f in fields}) > 1)
+            means[f.sender] = Variable(fresh(name), f.sender.index).at_site()
         mean = means[f.sender]
         message = Variable(fresh("lambda", "g"), f.hearer.index).at_site()
         field = Field(fresh("h", "h_2"), index=f.hearer.index).at_site()
@@ -200,21 +201,11 @@ def _given(problem: Problem, minimum: System, kind: Kind) -> tuple[dict[Any, Any
     return local, out
 
 
-def _taken(minimum: System) -> set[str]:
-    declared = {q.name for q in minimum.quenched} | {s.name for s in minimum.parameters}
-    return declared | {f.coupling.family.name for f in minimum.fields} | set(minimum.variables)
-
-
-def _names(minimum: System) -> Any:
-    """Names for thermal means: m, or m_2 and so on."""
-    every = chain(["m"], (f"m_{k}" for k in count(2)))
-    taken = _taken(minimum)
-    return (name for name in every if name not in taken)
-
-
 def _taken_by_states(minimum: System) -> set[str]:
     """What a variable may not be called: as nothing that was declared."""
     record = minimum.record
     made = {q.family.name for q, *_ in (*record.multipliers, *record.slacks, *record.duals)}
-    return _taken(minimum) - made - {name for name, q in minimum.variables.items() if isinstance(q.family, Field)}
+    declared = {q.name for q in minimum.quenched} | {s.name for s in minimum.parameters}
+    declared |= {f.coupling.family.name for f in minimum.fields} | set(minimum.variables)
+    return declared - made - {name for name, q in minimum.variables.items() if isinstance(q.family, Field)}
 

@@ -94,7 +94,8 @@ class Measure:
         senders = list(self._means)
         self._strengths = self._met()  # of pairs of sites, by the field that one of the two kinds hears
         for kind, (core, _) in self._means.items():
-            self._means[kind] = core, Variable(self._fresh("m"), kind.index).at_site()
+            name = name_of_mean(core, several=len(self._means) > 1)
+            self._means[kind] = core, Variable(self._fresh(name), kind.index).at_site()
         order = sorted(problem.kinds, key=lambda kind: kind in senders)  # losses send the messages of the others
         for kind in order:
             heard = [f for f in self._fields if f.hearer == kind]
@@ -309,3 +310,9 @@ def emission_parts(f: RandomField) -> tuple[Expr, Expr, Expr]:
     if isinstance(core, Add) or families([core], Quenched):
         share, core = S.One, rest
     return fixed, share, core
+
+
+def name_of_mean(core: Expr, *, several: bool) -> str:
+    """The name of a thermal mean: m, with that of the state where several kinds of sites have one."""
+    named = site_quantities(core, Variable)
+    return f"m_{named[0].family.name}" if several and named else "m"
