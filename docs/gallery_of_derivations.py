@@ -102,9 +102,9 @@ def script(name):
     if moves or warm:  # no messages of one state are passed there
         return "\n".join(parts)
     if name in MARGINAL:
-        parts.append(_unsettled(_features(values, 150)))
+        parts.append(_unsettled(_features(values, 100)))
     elif values is not None and shown:
-        parts.append(_passed(_features(values, 150), DAMPED.get(name), 8 if name in DEAR else 20))
+        parts.append(_passed(_features(values, 100), DAMPED.get(name), 8 if name in DEAR else 20))
         if alpha not in values:  # a curve says more on the wall than a table of deviations
             parts.append("# sphinx_gallery_thumbnail_number = -1\n")
     return "\n".join(parts)
@@ -192,14 +192,14 @@ def _moved(flowing):
 
 from symcavity.finite.canvas import panel
 
-run = theory.evolve(values, paths=4000, seed=1, {span})
-simulation = problem.simulate(values, N=200, seeds=4, {span})
+run = theory.evolve(values, paths=2000, seed=1, {span})
+simulation = problem.simulate(values, N=100, seeds=4, {span})
 picture = run.plot(*shown, sim=simulation, ax=panel((5.0, 3.4)))
 run.compare(simulation, shown)
 '''
 
 
-def _features(values, enough=100):
+def _features(values, enough=60):
     """Return how many features an instance has: what the values say, or what serves for a picture."""
     arrays = [len(v) for k, v in values.items() if isinstance(k, Quenched) and isinstance(v, list | tuple)]
     return values[N] if N in values else arrays[0] if arrays else enough
