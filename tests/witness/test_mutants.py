@@ -283,7 +283,7 @@ MUTANTS = {
         "if s == wanted", "if s != wanted", "named.result",
     ),
     "a reflected field": (
-        hinge, averages.SiteEnsemble, "over_fields",
+        hinge, averages.SiteEnsemble, "_over_regions",
         "s = solution.reflection.xreplace(self._zero())", "s = S.One", "site.q_lambda",
     ),
     # fields
