@@ -68,3 +68,12 @@ def test_refusals():
         np_phi(-1, 0.0)
     with pytest.raises(ValuesError, match="real numbers"):
         np_phi(1, np.array([1j]))
+
+
+def test_the_logarithm_of_a_small_share_has_digits():
+    """Where phi itself has no number any more."""
+    places = [-200.0, -45.0, -3.0, 0.5, 9.0]
+    found = np_log_phi(np.array(places))
+    with mp.workdps(40):
+        right = [float(mp.log(mp.erfc(-mp.mpf(x) / mp.sqrt(2)) / 2)) for x in places]
+    assert found == pytest.approx(right, rel=1e-13)

@@ -110,6 +110,7 @@ def test_all_signs_that_make_no_error():
     y = Quenched("y", mu, law={1: Heaviside(u), -1: Heaviside(-u)}, given=u)
     solution = Problem(0, [y[mu] * hs >= 0]).gibbs(1).cavity().solve({alpha: 1})
     overlap = float(solution[average(expect(s[i]) * t[i])])
+    assert any("other solution of higher free energy, unstable" in r for r in solution.remarks)  # at .991
     assert overlap == pytest.approx(float(solution[average(expect(s[i]) ** 2)]), rel=1e-9)
     z = np.linspace(-12, 12, 6001)
     weight = np.exp(-(z**2) / 2) / np.sum(np.exp(-(z**2) / 2))

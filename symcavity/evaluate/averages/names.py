@@ -10,7 +10,7 @@ from sympy import Expr, S
 
 from symcavity.algebra.overflow import CODE
 from symcavity.algebra.phi_values import phi_in
-from symcavity.evaluate.averages.special import np_overhang, np_phi
+from symcavity.evaluate.averages.special import np_log_phi, np_overhang, np_phi
 
 
 class _Doubles:
@@ -47,6 +47,7 @@ def array_names(space: Mapping[str, Any]) -> dict[str, Any]:
         "scipy": _Doubles(),
         "phi": np_phi,
         "overhang": np_overhang,
+        "log_phi": np_log_phi,
         "exp": np.exp,
         "sinh": np.sinh,
         "cosh": np.cosh,
@@ -68,6 +69,7 @@ def loop_names(space: Mapping[str, Any], context: Any) -> dict[str, Any]:
     names: dict[str, Any] = {
         "mpmath": context,
         "phi": lambda n, x: phi_in(context, n, x),
+        "log_phi": lambda x: context.log(phi_in(context, 0, x)),
         "overhang": lambda n, x: phi_in(context, n, x) / phi_in(context, 0, x),
         "exp": context.exp,
         "sinh": context.sinh,

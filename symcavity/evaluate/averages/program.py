@@ -247,6 +247,8 @@ class Program:
             return f"not {of(expr.args[0])}" if self.loops else f"~{of(expr.args[0])}"
         if isinstance(expr, BooleanTrue | BooleanFalse | ExprCondPair):
             return str(bool(expr))
+        if isinstance(expr, log) and isinstance(share := expr.args[0], phi) and share.args[0] == 0:
+            return f"log_phi({of(share.args[1])})"
         if isinstance(expr, phi):
             if not expr.args[0].is_Integer:
                 raise UnsupportedLaw(f"{expr} has no number: its order is open.", "phi of a given integer")

@@ -78,6 +78,13 @@ def np_overhang(n: int, x: Any) -> Any:
     return out.reshape(np.shape(x)) if np.ndim(x) else out[0]
 
 
+def np_log_phi(x: Any) -> Any:
+    """Return log(phi(0, x)) in double precision, elementwise: also where phi has no number any more."""
+    from scipy.special import log_ndtr
+
+    return log_ndtr(np.asarray(x, dtype=float))
+
+
 def _fill(n: int, x: Any, out: Any) -> None:
     edge = _edge(n) if n else _PLAIN
     left = x < -edge
