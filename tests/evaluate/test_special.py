@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from symcavity.algebra.phi_values import mp_phi
 from symcavity.errors import ValuesError
-from symcavity.evaluate.averages.special import np_phi
+from symcavity.evaluate.averages.special import np_log_phi, np_phi
 
 
 def worst(n, points, values):
