@@ -594,7 +594,7 @@ REFUSED = {
     ),
     "collapsed equation": (lambda: system(Eq(S(1), 1), *linear), "True", "SymPy decides"),
     "one side only": (lambda: system(linear[0]), "feature sites", "Sum(x[mu, i]"),
-    "nothing": (system, "no equation", "Sum("),
+    "nothing": (system, "random couplings", "Sum("),
     "too few equations": (
         lambda: system(linear[0], Eq(Delta[i] + w[i], to_feature)),
         "2 variables",
