@@ -450,7 +450,7 @@ REFUSED = {
     ),
     "no coupling at all": (
         lambda: problem(subject_to=[w[i] >= 1]).kkt(),
-        "a sum over other sites",
+        "random couplings to other sites",
         "Sum(x[mu, i]",
     ),
     "field in a problem": (lambda: problem(subject_to=[Field("h")[mu] >= 1]), "h[mu]", "BipartiteSystem"),
