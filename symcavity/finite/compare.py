@@ -17,7 +17,7 @@ from symcavity.finite.estimates import Estimate, Extrapolation, small_term
 from symcavity.finite.labels import label, label_tex, labelled
 from symcavity.finite.scatter import Scatter
 from symcavity.finite.scatter import scatter as scattered
-from symcavity.finite.tables import aligned, to_pandas, with_error
+from symcavity.finite.tables import aligned, counted, to_pandas, with_error
 from symcavity.method.theory import Theory
 from symcavity.model.averages import average, response
 from symcavity.model.convex_law import holds_set, regime_of
@@ -181,8 +181,8 @@ class Comparison:
             out.append(f"For {self.failed} instances no solution was found; the averages are over the others.")
         if self.unstable:
             out.append(
-                f"{self.unstable} instances were found, from all variables at zero, at a fixed point that repels; the "
-                "theory may describe another one."
+                f"{counted(self.unstable)} {'was' if self.unstable == 1 else 'were'} found, from all variables at zero, "
+                "at a fixed point that repels; the theory may describe another one."
             )
         flat = max((row.simulation.flat for row in self.rows), default=0)
         if flat:

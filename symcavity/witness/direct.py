@@ -158,8 +158,8 @@ def _thermal(theory: Any, side: Any, body: Expr, claimed: Expr, size: Symbol | N
             at = weighed(theory, side, {**rule, **part, **_carriers(carried, part)}) if part else site
             for k in range(0, len(near), CHUNK):
                 some = {q: v[k : k + CHUNK] for q, v in arrays.items()}
-                values_ = at.values(inside, some, pulls[near[k : k + CHUNK]])
-                total += float(np.sum(weights[near[k : k + CHUNK]] * values_))
+                found = at.values(inside, some, pulls[near[k : k + CHUNK]])
+                total += float(np.sum(weights[near[k : k + CHUNK]] * found))
     gap = _gap(mp.mpf(total) * _times(values, size), expected)
     return gap, BENT if bent else SMOOTH, "sums over states and fields, with the weight of the declared objective"
 
@@ -176,6 +176,7 @@ def _by_given(site: Any, order: list[Any], fields: np.ndarray) -> Iterator[tuple
 
 
 def _carriers(carried: dict[Any, Any], known: dict[Any, Any]) -> dict[Any, Any]:
+    """The values of what carries those fields."""
     return {carrier: known[eta] for carrier, eta in carried.items() if eta in known}
 
 

@@ -33,7 +33,7 @@ class Summed(SiteWeight):
     ----------
     theory, side : Theory, Site
     rule : dict
-        Numbers for all symbols; those of given fields in its energy, ``given``, are known to be such only here.
+        Numbers for all symbols, and for the fields of given numbers that stand in the energy: these are ``given``.
     """
 
     def __init__(self, theory: Any, side: Any, rule: dict[Any, Any]) -> None:

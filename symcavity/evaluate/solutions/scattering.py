@@ -6,6 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from sympy import Expr
 
 from symcavity.algebra.precision import alone, given_out, mp, with_digits
 from symcavity.errors import UnsupportedLaw, ValuesError
@@ -16,6 +17,7 @@ from symcavity.evaluate.solutions.spectra import SiteSpectrum, spectrum_of
 from symcavity.evaluate.solutions.spreads import Spreads, parts_of
 from symcavity.evaluate.solutions.table import Table
 from symcavity.evaluate.solutions.two_sites import two_sites
+from symcavity.evaluate.undefined import where_defined
 from symcavity.model.typed import OBJECTIVE
 
 
@@ -86,7 +88,7 @@ class Scattering(Table):
             For systems of equations, labels drawn on a field, vector fields and reciprocities; and for observables
             of problems with variables that all sites share, or with fields that are correlated.
         """
-        if what in (OBJECTIVE, self.task.objective()):
+        if self._is_minimum(what):
             return self[self.task.variance_of_minimum()]
         return self._spread(what, what)
 
@@ -112,9 +114,15 @@ class Scattering(Table):
         if self.is_limit or not self.stability < 1:
             raise UnsupportedLaw("Means to order 1/N are known of stable solutions.", "a stability below one")
         order = NextOrder(self, found)
-        if what in (OBJECTIVE, self.task.objective()):
+        if self._is_minimum(what):
             return with_digits(given_out(order.minimum()), self.dps)
         return with_digits(given_out(order.response(read(what))), self.dps)
+
+    def _is_minimum(self, what: Any) -> bool:
+        """Whether the minimum is meant, by its word or by its formula; a system of equations has none."""
+        return what == OBJECTIVE or (
+            isinstance(what, Expr) and what == where_defined(self.task.objective, also=(UnsupportedLaw,))
+        )
 
     def _spread(self, one: Any, other: Any) -> Any:
         """N times the covariance of two observables between instances."""
