@@ -181,8 +181,8 @@ class Comparison:
             out.append(f"For {self.failed} instances no solution was found; the averages are over the others.")
         if self.unstable:
             out.append(
-                f"{counted(self.unstable)} {'was' if self.unstable == 1 else 'were'} found, from all variables at zero, "
-                "at a fixed point that repels; the theory may describe another one."
+                f"{counted(self.unstable)} {'was' if self.unstable == 1 else 'were'} found, from all variables at "
+                "zero, at a fixed point that repels; the theory may describe another one."
             )
         flat = max((row.simulation.flat for row in self.rows), default=0)
         if flat:
