@@ -31,7 +31,7 @@ def beginnings(system: System) -> list[Quenched]:
     return sorted(found - kept, key=lambda q: q.name)
 
 
-class Again(Trajectory):
+class RestartedTrajectory(Trajectory):
     """An instance that begins again: with its couplings, other initial values, and other noise.
 
     Parameters
@@ -96,7 +96,7 @@ def dimension_over_time(sim: Any, what: Any, over: Any, lag: int, since: Any, dr
     varied = [q for q in beginnings(system) if not isinstance(setup.values.quenched[q], np.ndarray)]
     if not varied and not system.drawn_anew:
         raise ValuesError(
-            "All runs of an instance are alike: neither noise nor random initial values tell them apart.",
+            "All runs of an instance are equal: there is neither noise nor a random initial value.",
             'an initial value with a law: initial=[Eq(x[i, 0], a[i])], a: Normal("a", 0, 1)',
         )
     body = observed_state(system, what)
@@ -108,7 +108,7 @@ def dimension_over_time(sim: Any, what: Any, over: Any, lag: int, since: Any, dr
 def _dimension(sim: Any, seed: int, body: Expr, lag: int, start: int, draws: int) -> float:
     couplings, halves = sim.setup.instance(sim.N, seed).couplings, None
     for draw in range(1, draws + 1):
-        run = Again(sim.setup, sim.N, seed, couplings, draw)
+        run = RestartedTrajectory(sim.setup, sim.N, seed, couplings, draw)
         early, late = run.over(body, start, sim.setup.steps - lag), run.over(body, start + lag, sim.setup.steps)
         halves = [_Half(early.shape[1]) for _ in range(2)] if halves is None else halves
         halves[draw % 2].add(late, early)
@@ -116,5 +116,5 @@ def _dimension(sim: Any, seed: int, body: Expr, lag: int, start: int, draws: int
     first, second = (half.covariance() for half in halves)
     squares = float(np.sum(first * second))
     if not squares > 0:
-        raise ValuesError("The quantity does not vary over time.", "what does, or more draws, and more steps")
+        raise ValuesError("The quantity does not vary over time.", "a quantity that does; more draws and more steps")
     return float(np.trace(first) * np.trace(second)) / (len(first) * squares)

@@ -14,14 +14,14 @@ from symcavity.algebra.compiled import compiled
 from symcavity.algebra.door import as_sympy
 from symcavity.errors import ValuesError
 from symcavity.finite.components import WrittenOut
-from symcavity.finite.edges import Edges
+from symcavity.finite.edges import EVENTS, Edges
 from symcavity.finite.fresh import FreshSites
-from symcavity.finite.instance import Instance
+from symcavity.finite.instance import Instance, State
 from symcavity.finite.minimisers import Sameness
-from symcavity.finite.minimum import Solved
+from symcavity.finite.minimum import SolvedInstance
 from symcavity.finite.newton import pinned
 from symcavity.finite.responses import Responses
-from symcavity.finite.units import Units
+from symcavity.finite.units import InstanceUnits
 from symcavity.model.averages import Average, Fresh, SiteResponse
 from symcavity.model.convex_law import regime_of
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
@@ -68,15 +68,28 @@ class AtSites(ABC):
         Its solution.
     """
 
-    def __init__(self, written: WrittenOut, instance: Instance, solved: Solved) -> None:
+    def __init__(self, written: WrittenOut, instance: Instance, solved: SolvedInstance) -> None:
         self.written, self.system = written, written.system
         assert solved.state is not None  # noqa: S101 - infeasible instances have no reader
         self.instance, self.solved, self.state = instance, solved, solved.state
         if solved.idle:
             instance.idle[:] = solved.idle
         self._fresh: dict[Kind, FreshSites] = {}
-        self.units = Units(instance)
-        self.own, self.own_state = self.units.instance(instance), self.units.inward(solved.state)
+
+    @cached_property
+    def units(self) -> InstanceUnits:
+        """The units of the instance: responses, edges and minimizers ask for them, and plain averages do not."""
+        return InstanceUnits(self.instance)
+
+    @cached_property
+    def own(self) -> Instance:
+        """The instance in its own units."""
+        return self.units.instance(self.instance)
+
+    @cached_property
+    def own_state(self) -> State:
+        """Its solution in these units."""
+        return self.units.inward(self.state)
 
     @cached_property
     def responses(self) -> Any:
@@ -158,7 +171,7 @@ class AtSites(ABC):
         stray = {s: self._conditioned(s, numbers) for s in sorted(body.free_symbols - set(values), key=str)}
         moving = made.moving | {g: ("global", k) for k, g in enumerate(self.instance.system.globals) if g in shared}
         body = body.xreplace(stray)
-        if sites is self.instance:  # a fresh site is at no edge of a law
+        if sites is self.instance and body.has(*EVENTS):  # a fresh site is at no edge of a law
             body, marks = self._edges.decided(body, kind, values, moving, made.written)
             values |= marks
         with np.errstate(all="ignore"):

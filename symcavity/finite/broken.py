@@ -21,7 +21,7 @@ _TOLERANCE, _SINGULAR = 1e-9, 1e-14
 
 
 @dataclass
-class Answer:
+class SiteStates:
     """What sites do at given fields.
 
     Attributes
@@ -133,7 +133,7 @@ class BrokenPlane:
 
     def meet(
         self, cavity_field: np.ndarray, self_coupling: np.ndarray, shared: np.ndarray, likely: np.ndarray | None
-    ) -> Answer:
+    ) -> SiteStates:
         """Solve every site with the field ``eta + F * sent``.
 
         Parameters
@@ -171,7 +171,7 @@ class BrokenPlane:
             fields = cavity_field + np.einsum("nmo,on->nm", self_coupling, sent)
             return [*z, *fields.T, *shared.T, *self.tail]
 
-        return Answer(z.T, self.branches[at], found, sent.T, responses.transpose(2, 0, 1), moved, arguments)
+        return SiteStates(z.T, self.branches[at], found, sent.T, responses.transpose(2, 0, 1), moved, arguments)
 
     def _fitting(self, room: np.ndarray, likely: np.ndarray | None) -> np.ndarray:
         """The branch of each site: the likely one where it fits, or the one that fits best."""

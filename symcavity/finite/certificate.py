@@ -12,14 +12,14 @@ from symcavity.errors import NotConverged
 from symcavity.finite.cuts import cutting_planes
 from symcavity.finite.instance import Instance
 from symcavity.finite.quadratic import Assembled, quadratic_program
-from symcavity.finite.units import Units
+from symcavity.finite.units import InstanceUnits
 from symcavity.model.system import System
 
 _SURE, _CLEAR = 1e-9, 1e-7
 
 
 @dataclass(frozen=True)
-class Contradiction:
+class InstanceContradiction:
     """Multipliers with which the constraints of an instance add up to a contradiction (Farkas).
 
     The constraints are ``matrix @ z + offset >= 0`` (or ``= 0``) for the variables z. With multipliers ``y`` (not
@@ -57,7 +57,7 @@ class Contradiction:
 
 
 @dataclass(frozen=True)
-class Descent:
+class InstanceDescent:
     """A direction in which the objective of an instance falls for ever, without meeting a constraint.
 
     The objective is ``z'Hz/2 + slope'z``: along the direction d it has no curvature, ``H @ d = 0``, and falls,
@@ -87,7 +87,7 @@ class Descent:
         return f"the objective falls by {fall:.3g} along a direction that goes on for ever"
 
 
-def proof(system: System, instance: Instance) -> Contradiction | Descent | None:
+def proof(system: System, instance: Instance) -> InstanceContradiction | InstanceDescent | None:
     """Prove that an instance has no solution; None if it has one, where rounding hides the proof, or without a program.
 
     Parameters
@@ -100,7 +100,7 @@ def proof(system: System, instance: Instance) -> Contradiction | Descent | None:
     program = quadratic_program(system)
     if program is None:
         return None
-    instance = Units(instance).instance(instance)
+    instance = InstanceUnits(instance).instance(instance)
     made, cut = program.assemble(instance), any(any(form.cut) for form in program.forms.values())
     if cut:
         *_, made = (found if isinstance(found, Assembled) else made for found in cutting_planes(program, instance))
@@ -108,21 +108,22 @@ def proof(system: System, instance: Instance) -> Contradiction | Descent | None:
     return against if against.holds else None if cut or not (along := _descent(made)).holds else along
 
 
-def _contradiction(made: Assembled) -> Contradiction:
+def _contradiction(made: Assembled) -> InstanceContradiction:
     """The multipliers that contradict most."""
     low = np.where(made.equal, -1.0, 0.0)
     y = _least(made.offset, made.matrix.T, low, np.ones(len(low))) if len(low) else low
-    return Contradiction(made, np.maximum(np.where(np.abs(y) > _SURE, y, 0.0), low))
+    return InstanceContradiction(made, np.maximum(np.where(np.abs(y) > _SURE, y, 0.0), low))
 
 
-def _descent(made: Assembled) -> Descent:
+def _descent(made: Assembled) -> InstanceDescent:
     """The direction that falls most; beside it stand the slacks of the inequalities, which may grow."""
     rows, columns = made.matrix.shape
     grows = sparse.eye_array(rows).tocsr()[:, ~made.equal]
     still = [[made.hessian, None]] if made.hessian.nnz else []
     slope = np.concatenate([made.slope, np.zeros(grows.shape[1])])
     low, high = np.repeat([[-1.0, 0.0], [1.0, np.inf]], [columns, grows.shape[1]], axis=1)
-    return Descent(made, _least(slope, sparse.block_array([[made.matrix, -grows], *still]), low, high)[:columns])
+    least = _least(slope, sparse.block_array([[made.matrix, -grows], *still]), low, high)
+    return InstanceDescent(made, least[:columns])
 
 
 def _least(slope: np.ndarray, matrix: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -133,7 +134,7 @@ def _least(slope: np.ndarray, matrix: Any, low: np.ndarray, high: np.ndarray) ->
     return np.zeros(len(slope)) if found.x is None else np.asarray(found.x)
 
 
-def evidence(system: System, instance: Instance) -> Contradiction | Descent:
+def evidence(system: System, instance: Instance) -> InstanceContradiction | InstanceDescent:
     """Prove that an instance has no solution.
 
     Parameters

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from symcavity.errors import UnsupportedLaw
-from symcavity.finite.configurations import Ensemble, equal_shares, one_configuration
+from symcavity.finite.configurations import Configurations, equal_shares, one_configuration
 from symcavity.finite.draw import stream
 from symcavity.finite.warm import WarmInstance, discrete
 from symcavity.model.fields import RandomField
@@ -19,7 +19,7 @@ _CHAINS = 11  # beside the numbers of the other draws of an instance
 COOLED = (0.1, 30.0)  # inverse temperatures between which chains are cooled, in units of a site's energy
 
 
-def annealed(w: WarmInstance, sweeps: int) -> Ensemble:
+def annealed(w: WarmInstance, sweeps: int) -> Configurations:
     """The lowest configuration that eight chains find as they are cooled: its energy is an upper bound of the minimum.
 
     The inverse temperature grows from sweep to sweep, from what moves all states to what moves none, in units of the
@@ -34,7 +34,7 @@ def annealed(w: WarmInstance, sweeps: int) -> Ensemble:
     return one_configuration("annealing", found.x, w.energy(found.x))
 
 
-def sampled(w: WarmInstance, sweeps: int, ladder: np.ndarray | None = None) -> Ensemble:
+def sampled(w: WarmInstance, sweeps: int, ladder: np.ndarray | None = None) -> Configurations:
     """Metropolis sweeps of several chains, site by site; widths of moves are settled before the first that counts.
 
     ``ladder`` has an inverse temperature for each sweep, where that is not the one of the measure.
@@ -57,7 +57,7 @@ def sampled(w: WarmInstance, sweeps: int, ladder: np.ndarray | None = None) -> E
             kept.append({q: v.copy() for q, v in x.items()})
     found = w.sums.turned({q: np.concatenate([one[q] for one in kept]) for q in x})
     chain = np.tile(np.arange(CHAINS), len(kept))
-    return Ensemble("sampling", found, equal_shares(len(chain)), chain=chain)
+    return Configurations("sampling", found, equal_shares(len(chain)), chain=chain)
 
 
 class _Chains:

@@ -12,7 +12,7 @@ from sympy import Eq, Expr, Rational, Sum, Symbol
 
 from symcavity.algebra.door import as_sympy
 from symcavity.errors import SymcavityError, ValuesError
-from symcavity.evaluate.binding import solve_theory
+from symcavity.evaluate.solve import solve_theory
 from symcavity.finite.estimates import Estimate, Extrapolation, small_term
 from symcavity.finite.labels import label, label_tex, labelled
 from symcavity.finite.scatter import Scatter
@@ -34,7 +34,7 @@ LIMIT, _MANY, FEWEST = 3.0, 10, 10
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One observable of a comparison.
 
     Attributes
@@ -115,7 +115,7 @@ class Comparison:
         The number of instances of a system that were found at a fixed point that repels.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     sizes: tuple[int, ...]
     infeasible: int = 0
     remark: str = ""
@@ -123,13 +123,13 @@ class Comparison:
     root: bool = False
     unstable: int = 0
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[ComparisonRow]:
         return iter(self.rows)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, observable: Any) -> Row:
+    def __getitem__(self, observable: Any) -> ComparisonRow:
         key = label(observable) if not isinstance(observable, str) else observable
         for row in self.rows:
             names = [text.replace(" ", "") for text in (row.typed, label(row.observable))]
@@ -403,7 +403,7 @@ def compare(
         except SymcavityError as error:
             value, note = float("nan"), error.found
         found = scattered(solution, observable, measured, sim.sizes[0]) if scatter else None
-        rows.append(Row(observable, value, measured, note, found, typed))
+        rows.append(ComparisonRow(observable, value, measured, note, found, typed))
     root = bool(sim.system.rewritten["centre"].balances)
     return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark, len(sim.failed), root, len(sim.unstable))
 

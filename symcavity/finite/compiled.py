@@ -28,7 +28,7 @@ from symcavity.model.system import System
 Args = list[Any]
 
 
-class Table:
+class SiteExpressions:
     """An array of expressions in the variables of a site, evaluated at all sites at once.
 
     Parameters
@@ -108,7 +108,7 @@ class Chained:
 
     constant = False
 
-    def __init__(self, table: Table, by_set: Table, sets: SetPart) -> None:
+    def __init__(self, table: SiteExpressions, by_set: SiteExpressions, sets: SetPart) -> None:
         self.table, self.by_set, self.sets = table, by_set, sets
 
     def __call__(self, args: Args, size: int) -> np.ndarray:
@@ -189,24 +189,24 @@ class CompiledLaw:
             next(k for k, e in enumerate(law.equations) if e.difference.has(f.symbol)) for f in law.fields
         ]
 
-    def _vector(self, exprs: list[Expr]) -> Table:
-        return Table(exprs, (len(exprs),), self.arguments, self.local)
+    def _vector(self, exprs: list[Expr]) -> SiteExpressions:
+        return SiteExpressions(exprs, (len(exprs),), self.arguments, self.local)
 
-    def _matrix(self, exprs: list[Expr], variables: list[Symbol]) -> Table:
+    def _matrix(self, exprs: list[Expr], variables: list[Symbol]) -> SiteExpressions:
         rows = [[slope_almost_everywhere(e, s) for s in variables] for e in exprs]
-        return Table(rows, (len(exprs), len(variables)), self.arguments, self.local)
+        return SiteExpressions(rows, (len(exprs), len(variables)), self.arguments, self.local)
 
-    def _chained(self, exprs: list[Expr], z: list[Symbol]) -> Table | Chained:
+    def _chained(self, exprs: list[Expr], z: list[Symbol]) -> SiteExpressions | Chained:
         table = self._matrix(exprs, z)
         if self.sets is None:
             return table
         return Chained(table, self._matrix(exprs, self.sets.symbols), self.sets)
 
-    def expression(self, exprs: list[Expr]) -> Table:
+    def expression(self, exprs: list[Expr]) -> SiteExpressions:
         """Return further expressions in the same variables, for instance a global condition."""
         return self._vector([e.xreplace(self._marks) for e in exprs])
 
-    def expression_slopes(self, exprs: list[Expr]) -> tuple[Table, Table]:
+    def expression_slopes(self, exprs: list[Expr]) -> tuple[SiteExpressions, SiteExpressions]:
         """Return their derivatives in the unknowns and in the globals."""
         marked = [e.xreplace(self._marks) for e in exprs]
         z = [self._marks[q] for q in self.unknowns]
@@ -241,7 +241,7 @@ class CompiledSystem:
         self._columns = {f: k for kind in system.kinds for k, f in enumerate(system.sent_by(kind))}
         self._places: dict[RandomField, int] = {}
         self.variances = [self._variance(x) for x in self.couplings]
-        self.conditions: dict[Kind, tuple[list[int], Table, Table, Table]] = {}
+        self.conditions: dict[Kind, tuple[list[int], SiteExpressions, SiteExpressions, SiteExpressions]] = {}
         for kind, law in self.laws.items():
             rows = [k for k, parts in enumerate(system.global_conditions) if kind in parts]
             sums = (system.global_conditions[k][kind] for k in rows)

@@ -12,7 +12,7 @@ NODES = 24  # of a Gauss-Hermite rule
 
 
 @dataclass(frozen=True)
-class Ensemble:
+class Configurations:
     """Configurations of one instance with their shares.
 
     Attributes
@@ -37,7 +37,7 @@ class Ensemble:
     width: dict[Any, np.ndarray] = field(default_factory=dict)
     chain: np.ndarray | None = None
 
-    def halves(self) -> list[Ensemble]:
+    def halves(self) -> list[Configurations]:
         """The samples of one half of the chains, and of the other."""
         assert self.chain is not None  # noqa: S101 - of samples
         rows = [self.chain % 2 == k for k in (0, 1)]
@@ -61,7 +61,7 @@ def equal_shares(count: int) -> np.ndarray:
     return np.full(count, 1 / count)
 
 
-def one_configuration(method: str, x: dict[Any, np.ndarray], energies: np.ndarray) -> Ensemble:
+def one_configuration(method: str, x: dict[Any, np.ndarray], energies: np.ndarray) -> Configurations:
     """The configuration of lowest energy of some, alone."""
     best = int(np.argmin(energies))
-    return Ensemble(method, {q: v[best : best + 1] for q, v in x.items()}, np.ones(1), -float(energies[best]))
+    return Configurations(method, {q: v[best : best + 1] for q, v in x.items()}, np.ones(1), -float(energies[best]))

@@ -16,7 +16,7 @@ import numpy as np
 from symcavity.errors import MissingDependency
 from symcavity.finite.activeset import ACTIVE, EQUAL, INFINITE, dense_solve
 from symcavity.finite.instance import Instance, State
-from symcavity.finite.quadratic import Answer, Assembled, Cuts, QuadraticProgram, solve_assembled
+from symcavity.finite.quadratic import Assembled, Cuts, ProgramSolution, QuadraticProgram, solve_assembled
 
 _ROUNDS, _IDLE, _CLOSED = 300, 3, 1e-11
 
@@ -87,7 +87,7 @@ def cutting_planes(program: QuadraticProgram, instance: Instance) -> Iterator[tu
 
 
 def _state(
-    program: QuadraticProgram, instance: Instance, answer: Answer, cuts: Cuts, weights: np.ndarray
+    program: QuadraticProgram, instance: Instance, answer: ProgramSolution, cuts: Cuts, weights: np.ndarray
 ) -> State:
     """Return what the cuts say: the states, the vectors, the multipliers and the branches."""
     state = program.branches(instance, answer)
@@ -116,7 +116,7 @@ def _state(
     return state
 
 
-def _solve(made: Assembled, active: np.ndarray) -> Answer | None:
+def _solve(made: Assembled, active: np.ndarray) -> ProgramSolution | None:
     """Solve a program: by an active set where the objective bends in every variable, else by an interior point."""
     diagonal = made.hessian.diagonal()
     if np.all(diagonal > 0) and made.hessian.nnz == len(diagonal):
@@ -126,5 +126,5 @@ def _solve(made: Assembled, active: np.ndarray) -> Answer | None:
             found = dense_solve(diagonal, made.slope, -made.matrix.toarray(), made.offset, floor, sense)
         except (ArithmeticError, MissingDependency):
             return solve_assembled(made)
-        return None if found is None else Answer(found[0], made.matrix @ found[0] + made.offset, found[1])
+        return None if found is None else ProgramSolution(found[0], made.matrix @ found[0] + made.offset, found[1])
     return solve_assembled(made)

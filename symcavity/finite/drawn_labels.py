@@ -76,7 +76,7 @@ def _counted(label: Quenched, known: Mapping[Any, Any], chance: np.ndarray) -> n
         labels, reached = labels + (chance >= upto).sum(axis=0), upto[-1]
         if (chance < reached).all():
             return float(low) + labels
-    raise ValuesError(f"{label} goes beyond {MOST} in an instance.", "laws and fields of smaller counts")
+    raise ValuesError(f"{label} exceeds {MOST:.0e} in an instance.", "laws and fields of smaller counts")
 
 
 def _values(expr: Any, known: Mapping[Any, Any]) -> Any:

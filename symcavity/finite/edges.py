@@ -18,9 +18,10 @@ from symcavity.finite.compiled import slope_almost_everywhere
 from symcavity.finite.instance import Instance, State
 from symcavity.finite.linearised import Plane
 from symcavity.finite.newton import gaps, local_system, slopes
-from symcavity.finite.units import Units
+from symcavity.finite.units import InstanceUnits
 from symcavity.model.kinds import Kind
 
+EVENTS = (Relational, sign, Heaviside)  # what a last digit could decide
 _ROUNDED, _HELD = 1e-9, 1e-6  # in units of what is compared: rounding, and where a law holds it besides
 _STILL = 1e-9
 
@@ -38,7 +39,7 @@ class Edges:
         Whether every pair is on a definite branch; otherwise the smaller member of each is taken as zero.
     """
 
-    def __init__(self, own: Instance, state: State, units: Units, *, sharp: bool) -> None:
+    def __init__(self, own: Instance, state: State, units: InstanceUnits, *, sharp: bool) -> None:
         self.own, self.state, self.units, self.sharp = own, state, units, sharp
         self._planes: dict[Kind, tuple[np.ndarray, np.ndarray, np.ndarray] | None] = {}
 
@@ -116,7 +117,7 @@ class Edges:
         """
         rule: dict[Any, Any] = {}
         marks: dict[Symbol, np.ndarray] = {}
-        for k, node in enumerate(sorted(body.atoms(Relational, sign, Heaviside), key=str)):
+        for k, node in enumerate(sorted(body.atoms(*EVENTS), key=str)):
             gap = node.lhs - node.rhs if isinstance(node, Relational) else node.args[0]
             if not gap.free_symbols & set(values):
                 continue

@@ -10,17 +10,17 @@ from sympy import Expr
 
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.finite.chains import SWEEPS, annealed, sampled
-from symcavity.finite.configurations import Ensemble, one_configuration
+from symcavity.finite.configurations import Configurations, one_configuration
 from symcavity.finite.sphere import form_of, is_on_sphere, lowest_on_sphere
 from symcavity.finite.warm import WarmInstance, discrete
 from symcavity.model.quantities import SiteQuantity
-from symcavity.sites.thermal.states import split
+from symcavity.sites.thermal.parts import split
 
 MOST = {"enumeration": 1 << 18, "integration": 1 << 13}  # configurations that are summed over
 TOGETHER = 1 << 14  # configurations whose energies are computed at once
 
 
-def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Ensemble:
+def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Configurations:
     """The Gibbs measure of an instance, by the first way that serves.
 
     Parameters
@@ -33,9 +33,9 @@ def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Ensembl
     sweeps : int
         How many sweeps each chain makes.
     """
-    states = w.states
+    held, states = w.sums.held, w.states  # what no configuration tells is refused first
     few = discrete(states)
-    on_sphere = w.is_cold and is_on_sphere(w)
+    on_sphere = w.is_cold and bool(held) and is_on_sphere(w)
     if w.is_cold and len(few) < len(states) and not on_sphere:
         raise UnsupportedLaw(
             "The lowest minimum of an instance is looked for among discrete states, and on spheres.",
@@ -89,17 +89,17 @@ def _summed(log_weights: np.ndarray) -> tuple[np.ndarray, float]:
     return share / share.sum(), top + log(share.sum())
 
 
-def enumerated(w: WarmInstance, count: int) -> Ensemble:
+def enumerated(w: WarmInstance, count: int) -> Configurations:
     """Sum over all configurations."""
     x = configurations(w, w.states, count)
     parts = [w.energy({q: v[k : k + TOGETHER] for q, v in x.items()}) for k in range(0, count, TOGETHER)]
     energies = np.concatenate(parts)
     w.sums.check(energies)
     share, total = _summed(-w.beta * energies)
-    return Ensemble("enumeration", w.sums.turned(x), share, total)
+    return Configurations("enumeration", w.sums.turned(x), share, total)
 
 
-def lowest_of(w: WarmInstance, count: int) -> Ensemble:
+def lowest_of(w: WarmInstance, count: int) -> Configurations:
     """The configuration of lowest energy, by enumeration: the first of several."""
     x = configurations(w, w.states, count)
     parts = [w.energy({q: v[k : k + TOGETHER] for q, v in x.items()}) for k in range(0, count, TOGETHER)]
@@ -119,7 +119,7 @@ def _is_square(w: WarmInstance, few: list[SiteQuantity]) -> bool:
     return all(p == 0 for p in parts)
 
 
-def integrated(w: WarmInstance, few: list[SiteQuantity], count: int) -> Ensemble:
+def integrated(w: WarmInstance, few: list[SiteQuantity], count: int) -> Configurations:
     """Sum over discrete states, and integrate over Gaussian ones at each choice of them."""
     x = configurations(w, few, count)
     free = next(q for q in w.states if q not in few)
@@ -150,4 +150,4 @@ def integrated(w: WarmInstance, few: list[SiteQuantity], count: int) -> Ensemble
     volume = shape[1] * log(2 * np.pi / w.beta) / 2 - np.linalg.slogdet(matrix)[1] / 2
     share, total = _summed(-w.beta * (constant + (b * centre).sum(axis=1) / 2) + volume)
     width = np.sqrt(np.diagonal(inverse, axis1=1, axis2=2) / w.beta)
-    return Ensemble("integration", {**x, free: centre}, share, total, {free: width})
+    return Configurations("integration", {**x, free: centre}, share, total, {free: width})

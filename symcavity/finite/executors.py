@@ -211,7 +211,7 @@ class _Cluster(_Crew):
         """Nothing was started here."""
 
 
-class _Work:
+class _Tasks:
     """Tasks on their way through a crew: what waits, what is in flight, and what was when a worker died."""
 
     def __init__(
@@ -320,7 +320,7 @@ def each(
         for task in tasks:
             yield task, function(shared, task)
         return
-    work = _Work((_Cluster if hasattr(executor, "get_executor") else _Crew)(executor, shared), function, tasks, lost)
+    work = _Tasks((_Cluster if hasattr(executor, "get_executor") else _Crew)(executor, shared), function, tasks, lost)
     yield from work.results(chunk or max(1, min(8, len(tasks) // (4 * work.crew.workers))))
 
 

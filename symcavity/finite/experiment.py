@@ -11,7 +11,7 @@ from symcavity.evaluate.progress import Report
 from symcavity.finite.batch import Batch, listed
 from symcavity.finite.compare import point_at, solved_at
 from symcavity.finite.executors import run_all
-from symcavity.finite.inserted import Finding, Inserted
+from symcavity.finite.inserted import Finding, Insertions
 from symcavity.finite.insertion import insert
 from symcavity.finite.setup import as_system, prepare
 from symcavity.finite.tables import aligned
@@ -32,21 +32,21 @@ class CavityExperiment:
         The insertions of a site of each kind, by its index: ``experiment[mu]`` is that of a datum.
     """
 
-    inserted: dict[SiteIndex, Inserted]
+    inserted: dict[SiteIndex, Insertions]
 
-    def __getitem__(self, index: SiteIndex) -> Inserted:
+    def __getitem__(self, index: SiteIndex) -> Insertions:
         return self.inserted[index]
 
-    def __iter__(self) -> Iterator[Inserted]:
+    def __iter__(self) -> Iterator[Insertions]:
         return iter(self.inserted.values())
 
     @property
-    def feature(self) -> Inserted:
+    def feature(self) -> Insertions:
         """The insertions of a feature."""
         return self[FEATURE.index]
 
     @property
-    def datum(self) -> Inserted:
+    def datum(self) -> Insertions:
         """The insertions of a datum."""
         return self[DATUM.index]
 
@@ -144,7 +144,7 @@ def cavity_experiment(
     run_all(executor, insert, setup, tasks, found.__setitem__, name="insertions", progress=progress)
     return CavityExperiment(
         {
-            kind.index: Inserted(setup, kind, n, {seed: found[kind, n, seed] for seed in wanted}, solution)
+            kind.index: Insertions(setup, kind, n, {seed: found[kind, n, seed] for seed in wanted}, solution)
             for kind in system.kinds
         }
     )

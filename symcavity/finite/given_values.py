@@ -182,7 +182,7 @@ def _foreign(system: System, key: Any, fixed_only: Collection[Symbol]) -> Values
     if isinstance(target, SiteCount):
         return ValuesError(f"The system has no {target.kind} sites, and {target} is given.", _listed(known))
     if sizes_compared(target):
-        return ValuesError(f"The system has no sites whose number {target} tells.", _listed(known))
+        return ValuesError(f"{target} is not a number of sites of this system.", _listed(known))
     word = "quenched parameter" if isinstance(target, Quenched) else "parameter"
     near = get_close_matches(str(target), list(map(str, known)), n=1)
     return ValuesError(f"The system has no {word} {target!s:.60}.", _listed(known), near[0] if near else "")

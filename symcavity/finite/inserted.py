@@ -57,7 +57,7 @@ class Finding:
         return self.name, f"{self.measured:.4g}", *("" if "nan" in n else n for n in numbers), self.note
 
 
-class Inserted:
+class Insertions:
     """The insertions of a site of one kind, over many instances.
 
     Attributes

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from symcavity.errors import NotConverged, UnsupportedLaw
-from symcavity.finite.certificate import Contradiction, Descent, evidence
+from symcavity.finite.certificate import InstanceContradiction, InstanceDescent, evidence
 from symcavity.finite.coupled import tie
 from symcavity.finite.draw import stream
 from symcavity.finite.given_values import draw_quenched
@@ -201,7 +201,7 @@ def insert(setup: Setup, task: tuple[Kind, int, int]) -> tuple[Insertion | None,
     return _Probe(instance, grown, fresh, kind, *states).measured(), ""
 
 
-def obstacle(setup: Setup, task: tuple[Kind, int, int]) -> Contradiction | Descent:
+def obstacle(setup: Setup, task: tuple[Kind, int, int]) -> InstanceContradiction | InstanceDescent:
     """Prove that an instance without a site, or that with it, is infeasible."""
     kind, features, seed = task
     instance = setup.instance(features, seed)

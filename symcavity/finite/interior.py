@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from symcavity.finite.instance import Instance, State, largest
-from symcavity.finite.linearised import LinearSystem, Moved
+from symcavity.finite.linearised import LinearResponse, LinearSystem
 from symcavity.finite.newton import (
     Slopes,
     finite_start,
@@ -19,14 +21,35 @@ from symcavity.finite.newton import (
 from symcavity.model.kinds import Kind
 
 TARGETS = (1e-9, 1e-14)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How steps along the path balance the equations, where these bend, against the products of pairs.
+
+    Attributes
+    ----------
+    waits : bool
+        Whether products wait until the equations hold as well as they are small: a path that hurries may arrive at
+        pairs whose choice the equations do not allow.
+    growth : float
+        How many times further behind a step may leave the equations: where slopes stop bending, as those of Huber's
+        loss do, steps that leave them behind at all run away.
+    """
+
+    waits: bool
+    growth: float
+
+
+PACES = (Pace(False, 2.0), Pace(True, 2.0), Pace(False, 1.0))  # hurried, patient, steady
 _PATH_STEPS, _FAR = 120, 1e13
 
 
 class _Path:
     """The central path of an instance: where it stands, and its next step."""
 
-    def __init__(self, instance: Instance, patient: bool) -> None:
-        self.instance, self.state, self.patient = instance, finite_start(instance), patient
+    def __init__(self, instance: Instance, pace: Pace) -> None:
+        self.instance, self.state, self.pace = instance, finite_start(instance), pace
         self.at = {s: gaps(instance, self.state, s) for s in instance.system.laws}
         self.slack = {s: (np.maximum(a.p, 1.0), np.maximum(a.q, 1.0)) for s, a in self.at.items()}
         self.count = sum(p.size for p, _ in self.slack.values())
@@ -53,7 +76,7 @@ class _Path:
 
     def _direction(
         self, system: LinearSystem, along: dict[Kind, Slopes], target: dict[Kind, np.ndarray]
-    ) -> tuple[Moved, dict[Kind, tuple[np.ndarray, ...]]]:
+    ) -> tuple[LinearResponse, dict[Kind, tuple[np.ndarray, ...]]]:
         """Return the step towards products with given values: of the variables, and of the pairs."""
         right = {}
         for s, (p, q) in self.slack.items():
@@ -86,7 +109,7 @@ class _Path:
             float(np.sum((p + reach * ds[s][0]) * (q + reach * ds[s][1]))) for s, (p, q) in slack.items()
         )
         centre = self.mean * min(1.0, (ahead / self.count / self.mean) ** 3)
-        if self.patient and self.error > self.mean:
+        if self.pace.waits and self.error > self.mean:
             centre = self.mean  # pairs that are nearly decided would stop the steps that equations still need
         limit = 10 * self.mean
         moved, ds = self._direction(
@@ -95,11 +118,11 @@ class _Path:
         self._step(moved, ds, min(1.0, _reach(slack, ds, 0.995)))
 
     def _step(
-        self, moved: Moved, ds: dict[Kind, tuple[np.ndarray, ...]], step: float
+        self, moved: LinearResponse, ds: dict[Kind, tuple[np.ndarray, ...]], step: float
     ) -> None:
         """Step as far as the equations, where they are not linear, allow."""
         start, slack, error = self.state, self.slack, self.error
-        allowed = max(2.0 * error, 10 * self.mean, 1e-8)
+        allowed = max(self.pace.growth * error, (5 * self.pace.growth) * self.mean, 1e-8)
         for _ in range(30):
             self.state = shifted(start, moved, step)
             self.at = {s: gaps(self.instance, self.state, s) for s in slack}
@@ -110,7 +133,7 @@ class _Path:
             step *= 0.5
 
 
-def follow_path(instance: Instance, target: float = TARGETS[0], *, patient: bool = False) -> tuple[State, float]:
+def follow_path(instance: Instance, target: float = TARGETS[0], pace: Pace = PACES[0]) -> tuple[State, float]:
     """Follow the central path from far away towards the solution of the complementarity problem.
 
     Parameters
@@ -119,9 +142,8 @@ def follow_path(instance: Instance, target: float = TARGETS[0], *, patient: bool
         The instance.
     target : float
         How far to go; the branches of nearly degenerate pairs show late.
-    patient : bool
-        Whether products wait until the equations hold as well as they are small: where equations bend, the path that
-        hurries may arrive at pairs whose choice the equations do not allow.
+    pace : Pace
+        How steps balance equations that bend against pairs; linear ones need no other.
 
     Returns
     -------
@@ -129,7 +151,7 @@ def follow_path(instance: Instance, target: float = TARGETS[0], *, patient: bool
         A state with its likely branches, and the largest relative violation (which stays large if there
         is no solution).
     """
-    path = _Path(instance, patient)
+    path = _Path(instance, pace)
     best, worst, stuck = path.state, np.inf, 0
     for _ in range(_PATH_STEPS):
         if path.lost:

@@ -12,7 +12,7 @@ from sympy import Add, Expr, cancel, expand_mul
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.finite.fresh import FreshSites
 from symcavity.finite.instance import Instance
-from symcavity.finite.minimum import Solved
+from symcavity.finite.minimum import SolvedInstance
 from symcavity.finite.observables import Reader
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import DATUM, FEATURE, Kind
@@ -22,7 +22,7 @@ from symcavity.model.typed import observable_of
 
 def _reader(run: Any, one: Any, kind: type[Reader] = Reader) -> Any:
     """The last state of one instance, with its words."""
-    solved = Solved(one.steps[-1].state, None, "message passing")
+    solved = SolvedInstance(one.steps[-1].state, None, "message passing")
     solved.idle = one.idle
     return kind(run.setup.written, run.instance(one.seed), solved)
 

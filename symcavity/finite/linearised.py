@@ -173,7 +173,7 @@ def _split(j: np.ndarray, null: np.ndarray, fields: int) -> tuple[np.ndarray, np
 
 
 @dataclass
-class Moved:
+class LinearResponse:
     """The solution of the linearized equations: the variables by kind, (n, k, c), and the globals, (g, c)."""
 
     site: dict[Kind, np.ndarray]
@@ -184,9 +184,9 @@ class Moved:
         """All of it."""
         return [*self.site.values(), self.shared]
 
-    def mixed(self, weights: np.ndarray) -> Moved:
+    def mixed(self, weights: np.ndarray) -> LinearResponse:
         """Return the combination of its columns with given weights, (c, c')."""
-        return Moved({kind: z @ weights for kind, z in self.site.items()}, self.shared @ weights)
+        return LinearResponse({kind: z @ weights for kind, z in self.site.items()}, self.shared @ weights)
 
 
 class LinearSystem:
@@ -244,7 +244,7 @@ class LinearSystem:
         """The relative error of the entries of the null space."""
         return self._factor.blur
 
-    def null_space(self) -> Moved:
+    def null_space(self) -> LinearResponse:
         """Return a basis of the null space, in the last axis; what sites leave open is one direction of it, mixed."""
         null = self._factor.null
         loads = {kind: p.load(np.zeros((p.n, p.k, null.shape[1]))) for kind, p in self.planes.items()}
@@ -254,7 +254,7 @@ class LinearSystem:
         rng = np.random.default_rng(0)
         mixed = {s: p.loose @ rng.standard_normal((p.n, p.loose.shape[2], 1)) for s, p in self.planes.items()}
         site = {kind: np.concatenate([z, mixed[kind]], axis=2) for kind, z in found.site.items()}
-        return Moved(site, np.concatenate([found.shared, np.zeros((self.g, 1))], axis=1))
+        return LinearResponse(site, np.concatenate([found.shared, np.zeros((self.g, 1))], axis=1))
 
     def _left(self, dropped: Sequence[Kind]) -> int:
         return sum(plane.dimension for kind, plane in self.planes.items() if kind not in dropped)
@@ -322,7 +322,7 @@ class LinearSystem:
         bare += sum(np.einsum("ngh,nhc->gc", a.feels, heard[s]) for s, a in self.dropped.items())
         return arrived, np.asarray(bare)
 
-    def solve(self, right: Mapping[Kind, np.ndarray], rhs: np.ndarray | None = None) -> Moved:
+    def solve(self, right: Mapping[Kind, np.ndarray], rhs: np.ndarray | None = None) -> LinearResponse:
         """Return the solution for right-hand sides: of each kind (n, k, c), of the conditions (g, c) or zero."""
         if rhs is None:
             rhs = np.zeros((self.g, next(iter(right.values())).shape[2]))
@@ -331,7 +331,7 @@ class LinearSystem:
         spoken = [arrived[kind][b.speaking].reshape(b.dimension, rhs.shape[1]) for kind, b in self.kept.items()]
         return self._unfold(loads, self._factor(np.concatenate([*spoken, rhs - bare])))
 
-    def _unfold(self, loads: Mapping[Kind, Load], solved: np.ndarray) -> Moved:
+    def _unfold(self, loads: Mapping[Kind, Load], solved: np.ndarray) -> LinearResponse:
         """Return all variables from the coordinates that were kept."""
         c, shared = solved.shape[1], solved[self.size :]
         if self.g:
@@ -350,7 +350,7 @@ class LinearSystem:
         for kind, b in self.kept.items():
             if len(b.silent):
                 t[kind][b.silent] = b.answer((b.receive(sends) - loads[kind].u0)[b.silent])
-        return Moved({kind: loads[kind].z0 + p.tz @ t[kind] for kind, p in self.planes.items()}, shared)
+        return LinearResponse({kind: loads[kind].z0 + p.tz @ t[kind] for kind, p in self.planes.items()}, shared)
 
 
 def _eliminations(planes: Mapping[Kind, Plane]) -> Iterator[tuple[Kind, ...]]:

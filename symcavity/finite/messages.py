@@ -7,22 +7,24 @@ a derivation is used here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
-from sympy import Symbol
 
 from symcavity.errors import NotConverged
-from symcavity.evaluate.solving.meeting import meet
-from symcavity.finite.broken import Answer
+from symcavity.finite.broken import SiteStates
+from symcavity.finite.compiled import Args
 from symcavity.finite.coupled import tie
 from symcavity.finite.draw import stream
-from symcavity.finite.instance import Instance, State
+from symcavity.finite.instance import Instance, Residuals, State, largest
 from symcavity.finite.single_site import SingleSites, unsolved
+from symcavity.finite.sums_met import SumsMet
+from symcavity.finite.warm_sites import WarmSites
 from symcavity.method.messages import conditions_met, first_responses
+from symcavity.method.mirrors import first_globals
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.system import System
@@ -92,9 +94,14 @@ class Messages:
         self, system: System, instance: Instance, first: dict[Kind, float] | None = None, *, averaged: bool = False
     ) -> None:
         self.system, self.instance, self.laws = system, instance, instance.system.laws
-        self.met = conditions_met(system)
         self.averaged = averaged
-        self.sites = {k: SingleSites(law, instance.quenched, instance.constants) for k, law in self.laws.items()}
+        self.sites: Mapping[Kind, SingleSites | WarmSites] = (
+            WarmSites.of(system, instance)
+            if system.weights
+            else {k: SingleSites(law, instance.quenched, instance.constants) for k, law in self.laws.items()}
+        )
+        met = conditions_met(system)
+        self.conditions = {k: SumsMet(system, instance, self.sites, k, met[k]) for k in self.laws}
         self._heard = {
             k: [(instance.matrix(f), f.sender, instance.system.column(f)) for f in law.fields]
             for k, law in self.laws.items()
@@ -107,7 +114,9 @@ class Messages:
     def begin(self, first: dict[Kind, float]) -> None:
         """Forget all steps; ``first`` is as for the class."""
         self.state = self.instance.start()
-        self.answers: dict[Kind, Answer] = {}
+        if self.system.weights:
+            self.state.shared = np.array([*first_globals(self.system).values()])
+        self.answers: dict[Kind, SiteStates] = {}
         self.cavity: dict[Kind, np.ndarray] = {}
         self.self_coupling: dict[Kind, np.ndarray] = {}
         self.sent = {kind: self.instance.emissions(kind, self.state) for kind in self.laws}
@@ -118,7 +127,8 @@ class Messages:
     def _ways_back(self, kind: Kind) -> Iterator[Way]:
         """Where couplings out and back are correlated: elsewhere what comes back vanishes like one over root N.
 
-        A product of couplings has their covariance as its mean; taken as it is, it leaves less to finite sizes.
+        A product of couplings has their covariance as its mean; taken as it is, it leaves less to finite sizes.  At a
+        temperature a site is none of its own others.
         """
         drawn, compiled, law = self.instance, self.instance.system, self.laws[kind]
         numbers = dict(zip(compiled.constants, drawn.constants, strict=True))
@@ -132,13 +142,20 @@ class Messages:
             elif (g, f) not in self._products:
                 self._products[f, g] = drawn.matrix(f) * drawn.matrix(g).T
             weights = self._products[f, g] if (f, g) in self._products else self._products[g, f].T
+            if self.system.weights and f.sender == kind:
+                weights = weights - np.diag(np.diag(weights))
             yield Way(m, k, f.sender, compiled.column(f), heard, weights)
 
     def _first(self, kind: Kind, response: float) -> np.ndarray:
         """How what a kind sends answers to its fields, where all variables answer alike to the sources."""
         law, n = self.laws[kind], self.instance.size[kind]
         args = self.instance.arguments(kind, self.state, np.zeros((n, law.m)))
-        factors = -law.hears(args, n)[:, law.carrier, range(law.m)]
+        site = self.sites[kind]
+        factors = (
+            site.factors(self.state.shared)
+            if isinstance(site, WarmSites)
+            else -law.hears(args, n)[:, law.carrier, range(law.m)]
+        )
         return response * np.einsum("nok,nm->nom", law.emits(args, n), factors)
 
     def step(self, share: float = 1.0) -> float:
@@ -163,14 +180,11 @@ class Messages:
 
     def _update(self, kind: Kind, share: float) -> float:
         law, n, shared = self.laws[kind], self.instance.size[kind], self.state.shared.copy()
-        eta, coupling = self._fields(kind), np.zeros((n, law.m, law.out))
+        eta = self._fields(kind)
         quiet = [m for m in law.moving if not eta[:, m].any()]
         if quiet:
             eta[:, quiet] = _WHISPER * stream(self.instance.seed, _FIRST).standard_normal((n, len(quiet)))
-        for way in self._ways[kind]:
-            echo = way.echo(self._responses[way.sender])
-            coupling[:, way.m, way.k] += echo
-            eta[:, way.m] -= echo * self._told[kind, way.sender][:, way.k]
+        coupling = self._without_echo(kind, eta, {way.sender: self._told[kind, way.sender] for way in self._ways[kind]})
         for sender in dict.fromkeys(f.sender for f in law.fields):
             told = self._told[sender, kind]  # what stands of it in what is sent, where moves are made by a share
             self._told[sender, kind] = told + share * (self.sent[sender] - told)
@@ -183,9 +197,9 @@ class Messages:
         if not np.all(answer.found):
             raise unsolved(law, answer)
         if turned is not None and np.any(np.abs(turned.sent - now) > _JUMP * (1 + np.abs(now))):
-            raise NotConverged(f"What the {kind.sites} send jumps where they hear nothing.", best=self.state)
+            raise NotConverged(f"The messages of the {kind.sites} jump at zero field.", best=self.state)
         if not np.all(np.abs(now) < _AWAY):
-            raise NotConverged(f"What the {kind.sites} send grows without end.", best=self.state)
+            raise NotConverged(f"The messages of the {kind.sites} grow without bound.", best=self.state)
         self.answers[kind], self.cavity[kind], self.self_coupling[kind] = answer, eta, coupling
         self.state.site[kind] = answer.z
         self.state.active = {**self.state.active, kind: answer.active}
@@ -195,11 +209,45 @@ class Messages:
         self.state.shared = shared + share * (self.state.shared - shared)
         return float(np.linalg.norm(change) / (np.linalg.norm(now) or 1.0))
 
+    def _without_echo(self, kind: Kind, eta: np.ndarray, told: Mapping[Kind, np.ndarray]) -> np.ndarray:
+        """Take out of fields what comes back of what was told to each kind of sender; return the self-couplings.
+
+        At a temperature a site that stands in its own field meets its state there, not its mean.
+        """
+        coupling = np.zeros((*eta.shape, self.laws[kind].out))
+        own = self._heard[kind] if self.system.weights else []
+        for m, column, direct in ((m, c, np.diag(x)) for m, (x, sender, c) in enumerate(own) if sender == kind):
+            coupling[:, m, column] += direct
+            eta[:, m] -= direct * self.sent[kind][:, column]
+        for way in self._ways[kind]:
+            echo = way.echo(self._responses[way.sender])
+            coupling[:, way.m, way.k] += echo
+            eta[:, way.m] -= echo * told[way.sender][:, way.k]
+        return coupling
+
+    def residuals(self) -> Residuals:
+        """How well the last state solves the equations of the instance.
+
+        At a temperature these are those of Thouless, Anderson and Palmer: what each site sends is its mean at what
+        it hears of all others now, its own answer taken out; and the conditions on sums of thermal means.
+        """
+        found = self.instance.residuals(self.state)
+        if not self.system.weights:
+            return found
+        missed = 0.0
+        for kind in self.laws:
+            eta = self._fields(kind)
+            coupling = self._without_echo(kind, eta, {way.sender: self.sent[kind] for way in self._ways[kind]})
+            answer = self._solved(kind, eta, coupling, held=True)
+            open_, _ = self.conditions[kind].missed(self.state, answer)
+            missed = max(missed, largest(answer.sent - self.sent[kind], open_))
+        return Residuals.largest([found, Residuals(missed, 0.0, 0.0)])
+
     def confirm(self) -> None:
         """Refuse first responses of a sign that sites, once they have heard something, do not have."""
         for kind, value in self.still.items():
             if np.vdot(self._responses[kind], self._first(kind, value)) < 0:
-                raise NotConverged(f"The {kind.sites} respond with another sign than at first.", best=self.state)
+                raise NotConverged(f"The response of the {kind.sites} has changed its sign.", best=self.state)
 
     def _fields(self, kind: Kind) -> np.ndarray:
         """What the sites of a kind hear; sums of given parameters are taken once."""
@@ -216,7 +264,8 @@ class Messages:
     def snapshot(self, share: float = 1.0) -> Snapshot:
         """Take a step, and keep what there is after it."""
         change = self.step(share)
-        return Snapshot(self.state.copy(), {kind: self.local(kind) for kind in self.laws}, change)
+        args = {kind: answer.args for kind, answer in self.answers.items()} if self.system.weights else {}
+        return Snapshot(self.state.copy(), {kind: self.local(kind) for kind in self.laws}, change, args)
 
     def local(self, kind: Kind) -> np.ndarray:
         """The responses of the variables of each site to its own sources: (sites, variables, fields)."""
@@ -225,58 +274,9 @@ class Messages:
             return np.full((self.instance.size[kind], law.k, law.m), self.still.get(kind, 0.0))
         return self.answers[kind].moved[:, :, self.laws[kind].carrier]
 
-    # -- the sites of a kind, and the conditions on sums over them -------------------------------------
-
-    def _solved(self, kind: Kind, eta: np.ndarray, coupling: np.ndarray) -> Answer:
-        met, n = self.met[kind], self.instance.size[kind]
-        places = [self.system.globals.index(g) for _, g in met]
-        last = self.answers.get(kind)
-        known: list[Any] = [None, None] if last is None else [last.z, last.active]
-
-        def at(values: np.ndarray) -> Answer:
-            self.state.shared[places] = values
-            found = self.sites[kind].solve(eta, coupling, np.tile(self.state.shared, (n, 1)), *known)
-            if np.all(found.found):
-                known[:] = [found.z, found.active]
-            return found
-
-        def conditions(values: np.ndarray) -> tuple[np.ndarray, Callable[[], np.ndarray]]:
-            answer = at(values)
-            if not np.all(answer.found):
-                raise unsolved(self.laws[kind], answer)
-            missed, slopes = self._conditions(kind, answer, met, places)
-            return missed, lambda: slopes
-
-        start = self.state.shared[places].copy()
-        return at(meet(conditions, start) if met else start)
-
-    def _conditions(
-        self, kind: Kind, answer: Answer, met: list[tuple[int, Symbol]], places: list[int]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The conditions on sums over a kind, a site, and their derivatives in the variables that meet them."""
-        compiled, law, n = self.instance.system, self.laws[kind], self.instance.size[kind]
-        pairs = np.where(answer.active[:, :, None], law.p_shared(answer.args, n), law.q_shared(answer.args, n))
-        felt = np.concatenate([law.shared(answer.args, n), pairs], axis=1)[:, :, places]
-        wanted = [row for row, _ in met]
-        value, slope = np.zeros(len(met)), np.zeros((len(met), len(met)))
-        for other, (rows, body, body_slopes, body_shared) in compiled.conditions.items():
-            here = [k for k, row in enumerate(wanted) if row in rows]
-            if not here:
-                continue
-            order, m = [rows.index(wanted[k]) for k in here], self.instance.size[other]
-            blank = np.zeros((m, self.laws[other].m))
-            args = answer.args if other == kind else self.instance.arguments(other, self.state, blank)
-            moves = body_shared(args, m)[:, order][:, :, places]
-            if other == kind:
-                moves = moves - body_slopes(args, m)[:, order] @ answer.moved @ felt
-            value[here] += body(args, m)[:, order].sum(axis=0) / n
-            slope[here] += moves.sum(axis=0) / n
-        for r, (row, _) in enumerate(met):
-            partner = compiled.partners[row]
-            self.instance.idle[row] = idle = partner >= 0 and bool(self.state.shared[partner] < value[r])
-            if idle:
-                value[r], slope[r] = self.state.shared[partner], np.array(places) == partner
-        return value, slope
+    def _solved(self, kind: Kind, eta: np.ndarray, coupling: np.ndarray, *, held: bool = False) -> SiteStates:
+        """What the sites of a kind do at their fields, with the conditions on sums over them."""
+        return self.conditions[kind].solved(self.state, eta, coupling, self.answers.get(kind), held=held)
 
 
 @dataclass(frozen=True)
@@ -290,11 +290,14 @@ class Snapshot:
         By kind, the responses of the variables of each site to its own sources (sites, variables, fields).
     change : float
         How much the step has moved what is sent, relative to its size.
+    args : dict
+        At a temperature, by kind: at what each site is averaged.
     """
 
     state: State
     responses: dict[Kind, np.ndarray]
     change: float
+    args: dict[Kind, Args] = field(default_factory=dict)
 
 
 def started(

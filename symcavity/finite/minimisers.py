@@ -20,9 +20,9 @@ from symcavity.finite.compiled import slope_almost_everywhere
 from symcavity.finite.draw import stream
 from symcavity.finite.factor import rounding
 from symcavity.finite.instance import Instance, State, largest
-from symcavity.finite.linearised import Moved
+from symcavity.finite.linearised import LinearResponse
 from symcavity.finite.newton import gaps, linearise, room_towards, scale_of, shifted, slopes
-from symcavity.finite.units import Units
+from symcavity.finite.units import InstanceUnits
 from symcavity.model.kinds import Kind
 
 _BESIDE, _NULL, _CRAMPED, _VANISHING = 13, 1e-13, 1e-7, 1e-6
@@ -55,9 +55,11 @@ class Minimisers:
 
 def minimisers(instance: Instance, state: State, another: State | None, *, sharp: bool) -> Minimisers | None:
     """Return the set of all solutions, given another one; None where there is no other."""
-    if another is None:
-        return None
-    moved, blur = directions(instance, state, sharp=sharp)
+    return None if another is None else _counted(instance, another, *directions(instance, state, sharp=sharp))
+
+
+def _counted(instance: Instance, another: State, moved: LinearResponse, blur: float) -> Minimisers:
+    """The set of all solutions, by the directions in which one of them may move."""
     sites, shared = instance.system.own
     rows = [moved.site[k][:, j].reshape(-1, moved.shared.shape[1]) for k, j in sites.items()] + [moved.shared[shared]]
     found = np.linalg.svd(np.concatenate(rows), compute_uv=False)
@@ -65,7 +67,7 @@ def minimisers(instance: Instance, state: State, another: State | None, *, sharp
     return Minimisers(another, int(np.count_nonzero(found > small)))
 
 
-def directions(instance: Instance, state: State, *, sharp: bool) -> tuple[Moved, float]:
+def directions(instance: Instance, state: State, *, sharp: bool) -> tuple[LinearResponse, float]:
     """Return a basis of the directions in which a solution may move, and the relative error of its entries.
 
     Parameters
@@ -82,22 +84,28 @@ def directions(instance: Instance, state: State, *, sharp: bool) -> tuple[Moved,
     return _moved(state, null), blur
 
 
-def _moved(state: State, null: np.ndarray) -> Moved:
+def _moved(state: State, null: np.ndarray) -> LinearResponse:
     site, start = {}, 0
     for kind, z in state.site.items():
         site[kind] = null[start : start + z.size].reshape(*z.shape, null.shape[1])
         start += z.size
-    return Moved(site, null[start:])
+    return LinearResponse(site, null[start:])
 
 
-def beside(instance: Instance, state: State) -> State | None:
-    """Another solution of an affine law whose sites are singular; None where the solution is the only such one.
+def minimisers_beside(instance: Instance, state: State) -> Minimisers | None:
+    """Return the set of all solutions of an affine law whose sites are singular; None where there is no other.
 
     What vanishes of a pair stays zero, both members where both do.
     """
     if not instance.system.affine:
         return None
-    moved, _ = directions(instance, state, sharp=False)
+    moved, blur = directions(instance, state, sharp=False)
+    another = _another(instance, state, moved)
+    return None if another is None else _counted(instance, another, moved, blur)
+
+
+def _another(instance: Instance, state: State, moved: LinearResponse) -> State | None:
+    """Another solution, along one of the directions in which one may move; None where there is no room."""
     count = moved.shared.shape[1]
     if not count:
         return None
@@ -153,7 +161,8 @@ def _null_space(matrix: np.ndarray, small: float) -> tuple[np.ndarray, float]:
         free[np.flatnonzero(free)[np.argmax(np.abs(matrix[alone][:, free]), axis=1)]] = False
     out = np.zeros((len(free), 0))
     if free.any():
-        _, s, vt = np.linalg.svd(matrix[:, free])
+        left = matrix[:, free]
+        _, s, vt = np.linalg.svd(left, full_matrices=left.shape[0] < left.shape[1])  # all rows of vt, in either case
         rank, blur = rounding(s, max(matrix.shape))
         out = np.zeros((len(free), len(vt) - rank))
         out[free] = vt[rank:].T
@@ -173,7 +182,7 @@ class Sameness:
         Whether every pair is on a definite branch.
     """
 
-    def __init__(self, instance: Instance, state: State, units: Units, *, sharp: bool) -> None:
+    def __init__(self, instance: Instance, state: State, units: InstanceUnits, *, sharp: bool) -> None:
         self.instance, self.units = instance, units
         self.moved, blur = directions(instance, state, sharp=sharp)
         self.small, self.count = max(_STILL, blur), self.moved.shared.shape[1]

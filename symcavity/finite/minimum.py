@@ -15,9 +15,9 @@ from symcavity.finite.cuts import cutting_planes
 from symcavity.finite.held import by_held, open_conditions
 from symcavity.finite.homotopy import follow
 from symcavity.finite.instance import Instance, Residuals, State
-from symcavity.finite.interior import TARGETS, follow_path
+from symcavity.finite.interior import PACES, TARGETS, follow_path
 from symcavity.finite.messages import message_passing
-from symcavity.finite.minimisers import Minimisers, beside, minimisers
+from symcavity.finite.minimisers import Minimisers, minimisers, minimisers_beside
 from symcavity.finite.newton import (
     REPAIRS,
     Gaps,
@@ -29,7 +29,7 @@ from symcavity.finite.newton import (
 )
 from symcavity.finite.quadratic import Assembled, quadratic_program
 from symcavity.finite.stability import leading_eigenvalue
-from symcavity.finite.units import Units
+from symcavity.finite.units import InstanceUnits
 from symcavity.finite.vertices import decided
 from symcavity.model.kinds import Kind
 from symcavity.model.system import System
@@ -39,7 +39,7 @@ _SHARPER, _DRIFTING, _FAR, _FEW = 0.1, 1e-4, 1e6, 6
 
 
 @dataclass
-class Solved:
+class SolvedInstance:
     """The outcome of one instance.
 
     Attributes
@@ -73,7 +73,7 @@ class Solved:
     leading: float | None = None
 
 
-def solve_instance(system: System, instance: Instance, method: str = "") -> Solved:
+def solve_instance(system: System, instance: Instance, method: str = "") -> SolvedInstance:
     """Solve an instance of a system.
 
     Parameters
@@ -92,7 +92,7 @@ def solve_instance(system: System, instance: Instance, method: str = "") -> Solv
     """
     if method not in ("", *(m.name for m in METHODS)):
         raise UnsupportedLaw(f"The method {method!r} is unknown.", ", ".join(m.name for m in METHODS))
-    units = Units(instance)
+    units = InstanceUnits(instance)
     own = units.instance(instance)
     try:
         solved = _solve_idle(system, own, method)
@@ -108,7 +108,7 @@ def solve_instance(system: System, instance: Instance, method: str = "") -> Solv
         instance.idle[:] = own.idle
 
 
-def _outward(units: Units, solved: Solved) -> Solved:
+def _outward(units: InstanceUnits, solved: SolvedInstance) -> SolvedInstance:
     """A solution in the units of the declaration."""
     if solved.state is None or units.trivial:
         return solved
@@ -116,7 +116,7 @@ def _outward(units: Units, solved: Solved) -> Solved:
     return replace(solved, state=units.outward(solved.state), flat=flat)
 
 
-def _solve_idle(system: System, instance: Instance, method: str) -> Solved:
+def _solve_idle(system: System, instance: Instance, method: str) -> SolvedInstance:
     """Solve an instance, trying which of the conditions on all sites idle."""
     rows = [row for row, partner in enumerate(instance.system.partners) if partner >= 0]
     failure: NotConverged | None = None
@@ -128,7 +128,7 @@ def _solve_idle(system: System, instance: Instance, method: str) -> Solved:
             failure = error
     assert failure is not None  # noqa: S101 - something has been tried
     if not any(np.any(s) for s in instance.source.values()) and proof(system, instance) is not None:
-        return Solved(None, None, "linear programming")
+        return SolvedInstance(None, None, "linear programming")
     raise failure
 
 
@@ -149,7 +149,7 @@ class Method:
 
     name: str
     applies: Callable[[CompiledSystem], bool]
-    run: Callable[[Instance], Iterator[Solved | Missed]]
+    run: Callable[[Instance], Iterator[SolvedInstance | Missed]]
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class Missed:
     why: str = ""
 
 
-def _solve(instance: Instance, method: str) -> Solved:
+def _solve(instance: Instance, method: str) -> SolvedInstance:
     """Solve an instance in which it is decided which of the conditions on all sites idle."""
     fitting = [m for m in METHODS if m.applies(instance.system)]
     chosen = [m for m in fitting if method in ("", m.name)]
@@ -170,7 +170,7 @@ def _solve(instance: Instance, method: str) -> Solved:
             ", ".join(m.name for m in fitting),
             "leave the choice to the package",
         )
-    found: Solved | None = None
+    found: SolvedInstance | None = None
     missed = Missed(None)
     for each in chosen:
         for outcome in each.run(instance):
@@ -183,25 +183,27 @@ def _solve(instance: Instance, method: str) -> Solved:
     return found or _failed(instance, missed)
 
 
-def _by_messages(instance: Instance) -> Iterator[Solved | Missed]:
+def _by_messages(instance: Instance) -> Iterator[SolvedInstance | Missed]:
     start = message_passing(instance.system.declared, instance)
     solved = None if start is None else _finish(instance, start, "message passing", repairs=_FEW)
     if solved is not None and solved.sharp:
         yield solved
 
 
-def _by_path(instance: Instance) -> Iterator[Solved | Missed]:
+def _by_path(instance: Instance) -> Iterator[SolvedInstance | Missed]:
     """Follow the central path until the branches can be told."""
     for target in TARGETS:
-        state, error = follow_path(instance, target)
-        if error >= _HOPEFUL and not instance.system.affine:
-            state, error = follow_path(instance, target, patient=True)
-        yield (_finish(instance, state, "interior point") if error < _HOPEFUL else None) or Missed(state)
+        for pace in PACES[:1] if instance.system.affine else PACES:
+            state, error = follow_path(instance, target, pace)
+            solved = _finish(instance, state, "interior point") if error < _HOPEFUL else None
+            if solved is not None:
+                break
+        yield solved or Missed(state)
         if error >= _HOPEFUL:
             return
 
 
-def _by_held(instance: Instance) -> Iterator[Solved | Missed]:
+def _by_held(instance: Instance) -> Iterator[SolvedInstance | Missed]:
     """Solve with the variables of conditions that are not linear in them held, until the conditions are met."""
     rows = open_conditions(instance)
     for state in by_held(instance, rows, _HOPEFUL) if rows else ():
@@ -210,18 +212,18 @@ def _by_held(instance: Instance) -> Iterator[Solved | Missed]:
             yield solved
 
 
-def _by_cuts(instance: Instance) -> Iterator[Solved | Missed]:
+def _by_cuts(instance: Instance) -> Iterator[SolvedInstance | Missed]:
     """Cut until the branches can be told, then solve the equations of these branches to rounding."""
     program = quadratic_program(instance.system.declared)
     if program is None:
         raise UnsupportedLaw(
-            "The law holds a convex set, and what is left of the declaration is not a quadratic program.",
+            "The law holds a convex set, and the rest of the declaration is not a quadratic program.",
             "quadratic objectives, constraints g(V) >= c with or without slack, linear constraints",
         )
     state, target = None, _HOPEFUL
     for found in cutting_planes(program, instance):
         if isinstance(found, Assembled):
-            yield Solved(None, None, "cutting planes")
+            yield SolvedInstance(None, None, "cutting planes")
             return
         state, violation = found
         if violation < target:
@@ -233,7 +235,7 @@ def _by_cuts(instance: Instance) -> Iterator[Solved | Missed]:
         yield _finish(instance, state, "cutting planes") or Missed(state)
 
 
-def _finish(instance: Instance, state: State, method: str, *, repairs: int = REPAIRS) -> Solved | None:
+def _finish(instance: Instance, state: State, method: str, *, repairs: int = REPAIRS) -> SolvedInstance | None:
     """Solve to rounding on the branches found; keep what the path gave where they are degenerate."""
     for start in (state.copy, lambda: decided(instance, state)):
         try:
@@ -247,12 +249,12 @@ def _finish(instance: Instance, state: State, method: str, *, repairs: int = REP
             pass
     residuals = instance.residuals(state)
     if _holds(residuals, state) and scale_of(state) < _FAR:
-        flat = minimisers(instance, state, beside(instance, state), sharp=False)
-        return Solved(state, residuals, method, sharp=False, flat=flat)
+        flat = minimisers_beside(instance, state)
+        return SolvedInstance(state, residuals, method, sharp=False, flat=flat)
     return None
 
 
-def _settled(instance: Instance, state: State, residuals: Residuals, method: str, sharp: bool) -> Solved | None:
+def _settled(instance: Instance, state: State, residuals: Residuals, method: str, sharp: bool) -> SolvedInstance | None:
     """Look whether a solution stays where it is, and whether it is the only one on its branches.
 
     What runs to infinity meets equations as well, relative to its own size.
@@ -260,7 +262,7 @@ def _settled(instance: Instance, state: State, residuals: Residuals, method: str
     found = surroundings(instance, state)
     if found.step > _DRIFTING if sharp else scale_of(state) > _FAR:
         return None
-    return Solved(state, residuals, method, sharp, minimisers(instance, state, found.another, sharp=sharp))
+    return SolvedInstance(state, residuals, method, sharp, minimisers(instance, state, found.another, sharp=sharp))
 
 
 def _holds(residuals: Residuals, state: State) -> bool:
@@ -280,7 +282,7 @@ def _strict(at: dict[Kind, Gaps]) -> bool:
     return True
 
 
-def _by_newton(instance: Instance) -> Iterator[Solved | Missed]:
+def _by_newton(instance: Instance) -> Iterator[SolvedInstance | Missed]:
     start = finite_start(instance)
     start.active = {
         s: np.zeros((instance.size[s], law.kp), dtype=bool) for s, law in instance.system.laws.items()
@@ -303,7 +305,7 @@ def _by_newton(instance: Instance) -> Iterator[Solved | Missed]:
     yield Missed(state, farther)
 
 
-def _failed(instance: Instance, missed: Missed) -> Solved:
+def _failed(instance: Instance, missed: Missed) -> SolvedInstance:
     state = missed.state
     worst = float("nan") if state is None else instance.residuals(state).worst
     raise NotConverged(

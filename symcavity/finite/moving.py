@@ -250,7 +250,9 @@ def simulate_moving(
         For missing or contradictory values, sizes or steps, before any instance is drawn.
     """
     if step is not None:
-        raise ValuesError(f"step = {step}, and the states move in steps.", "step= in continuous time only")
+        raise ValuesError(
+            f"step = {step}, and this system moves in steps, not in continuous time.", "step= in continuous time only"
+        )
     if not isinstance(N, int | np.integer) or isinstance(N, bool) or N < 2:
         raise ValuesError(f"N = {N!r}.", "one whole number of features, at least 2, where states move")
     read = read_values(system, values)

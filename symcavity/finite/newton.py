@@ -14,7 +14,7 @@ import numpy as np
 
 from symcavity.finite.draw import stream
 from symcavity.finite.instance import Instance, State, largest
-from symcavity.finite.linearised import LinearSystem, LocalSystem, Moved, Plane
+from symcavity.finite.linearised import LinearResponse, LinearSystem, LocalSystem, Plane
 from symcavity.model.kinds import Kind
 
 REPAIRS, _NEWTON, _START, _ANOTHER = 40, 60, 9, 11
@@ -231,7 +231,7 @@ def violation(
     return at, value, summed(here.body for here in at.values())
 
 
-def _step(system: LinearSystem, value: dict[Kind, np.ndarray], total: np.ndarray) -> Moved:
+def _step(system: LinearSystem, value: dict[Kind, np.ndarray], total: np.ndarray) -> LinearResponse:
     """The Newton step that makes up for a violation."""
     return system.solve({s: -v[:, :, None] for s, v in value.items()}, -total[:, None])
 
@@ -301,7 +301,7 @@ def newton(
     """
     best: tuple[State, float, dict[Kind, Gaps]] | None = None
     lowest, damping = np.inf, 1.0
-    moved: Moved | None = None
+    moved: LinearResponse | None = None
     for _ in range(_NEWTON):
         at, value, total = violation(instance, state)
         if rest is not None:
@@ -341,7 +341,7 @@ def _snap(state: State, pinned: dict[Kind, np.ndarray]) -> None:
         z[pinned[kind] & (np.abs(z) < scale)] = 0.0
 
 
-def shifted(state: State, moved: Moved, step: float) -> State:
+def shifted(state: State, moved: LinearResponse, step: float) -> State:
     """Return a state moved by so much of a step, on the same branches."""
     site = {s: z + step * moved.site[s][:, :, 0] for s, z in state.site.items()}
     return State(site, state.shared + step * moved.shared[:, 0], state.active)

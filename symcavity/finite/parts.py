@@ -68,7 +68,7 @@ def jumps(instance: Instance, state: State) -> bool:
     return False
 
 
-class ByParts:
+class InstanceByParts:
     """The average responses of an instance whose two kinds of sites hear each other through one coupling.
 
     Beside the field of the other kind's states, a site may hear fields of given emissions: those of a teacher,
@@ -98,7 +98,7 @@ class ByParts:
         if not mine or any(correlation_of(mine[0], other) != 0 for other in others if other != mine[0]):
             raise UnsupportedLaw(
                 "The solution of this instance jumps from branch to branch, and its sites hear several fields: "
-                "its responses cannot be told from one instance.",
+                "its responses cannot be measured on one instance.",
                 "responses where two kinds of sites hear one field each, or where a penalty is strictly convex",
             )
         place = system.place(next(iter(self.heard.values())))
@@ -188,7 +188,7 @@ class ByParts:
             raise UnsupportedLaw(
                 f"The {kind.sites} of the instance with seed {self.instance.seed} hear nothing, or nothing beside what "
                 "is given: their responses cannot be measured.",
-                "responses where what is sent neither vanishes nor is what is given",
+                "responses where the messages neither vanish nor are given",
             )
         place = law.fields.index(self.heard[kind])
         coefficient = -slopes(self.instance, self.state, kind).hears[:, law.carrier[place], place]

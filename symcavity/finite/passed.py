@@ -67,7 +67,7 @@ class Passed:
         return float((moves[-1] / moves[half]) ** (1 / (len(moves) - 1 - half))) if len(moves) > 3 else float("nan")
 
 
-class Local:
+class SiteResponses:
     """The responses of single sites, as messages know them."""
 
     by_parts = None
@@ -109,5 +109,5 @@ def pass_one(work: Work, task: tuple[int, int]) -> Passed:
         out.failure = error.found
         return out
     out.cavity, out.self_coupling = messages.cavity, messages.self_coupling
-    out.residuals, out.idle = instance.residuals(messages.state), tuple(map(bool, instance.idle))
+    out.residuals, out.idle = messages.residuals(), tuple(map(bool, instance.idle))
     return out

@@ -11,25 +11,30 @@ import numpy as np
 from sympy import Expr, Symbol
 
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
-from symcavity.evaluate.binding import solve_theory
 from symcavity.evaluate.progress import Report
+from symcavity.evaluate.solve import solve_theory
 from symcavity.evaluate.state_evolution import StateEvolution, check_steps, state_evolution
 from symcavity.finite.batch import Batch, Instances, listed
-from symcavity.finite.compare import Comparison, Row, default_observables, point_at, theory_at
+from symcavity.finite.compare import Comparison, ComparisonRow, default_observables, point_at, theory_at
 from symcavity.finite.estimates import Estimate
 from symcavity.finite.instance import Instance, Residuals
 from symcavity.finite.labels import label, labelled
 from symcavity.finite.left_out import LeftOut, debiased
-from symcavity.finite.minimum import ACCEPTED, Solved
+from symcavity.finite.minimum import ACCEPTED, SolvedInstance
 from symcavity.finite.observables import Reader
-from symcavity.finite.passed import Local, Passed, Work, pass_one
+from symcavity.finite.passed import Passed, SiteResponses, Work, pass_one
 from symcavity.finite.plots import plot_passing, plot_steps
 from symcavity.finite.sample import Sample, arrays_of
 from symcavity.finite.setup import as_system, prepare
 from symcavity.finite.simulation import Simulation
 from symcavity.finite.tables import aligned, counted, with_error
+from symcavity.finite.warm_left_out import WarmLeftOut
+from symcavity.finite.warm_passed import WarmMessages
+from symcavity.finite.warm_sites import WarmSites, passable
+from symcavity.method.heard import without_fields
 from symcavity.method.messages import conditions_met
 from symcavity.method.theory import Theory
+from symcavity.model.kinds import Kind
 from symcavity.model.system import System
 from symcavity.model.typed import observable_of
 from symcavity.writing.displays import Formula, html
@@ -61,7 +66,7 @@ class MessagePassing(Instances):
     def __init__(self, work: Work, runs: list[Passed]) -> None:
         super().__init__(work.setup, runs[0].counts)
         self.steps, self.damping, self.runs = work.steps, work.damping, tuple(runs)
-        self._known: dict[Expr, list[Estimate]] = {}
+        self._known: dict[tuple[int, int, Expr], float] = {}
 
     @property
     def changes(self) -> list[list[float]]:
@@ -79,7 +84,10 @@ class MessagePassing(Instances):
 
     @property
     def residuals(self) -> Residuals:
-        """How well the last states solve the declared equations of their instances: the worst of all."""
+        """How well the last states solve the declared equations of their instances: the worst of all.
+
+        At a temperature, how well the means solve the equations of Thouless, Anderson and Palmer.
+        """
         return Residuals.largest(run.residuals for run in self.runs if run.residuals is not None)
 
     @property
@@ -95,30 +103,48 @@ class MessagePassing(Instances):
     # -- reading ---------------------------------------------------------------------------------------
 
     def __getitem__(self, observable: Any) -> list[Estimate]:
-        key = observable_of(observable, self.setup.declared)
-        if key not in self._known:
-            whole = [run for run in self.runs if not run.failure]
-            if not whole:
-                raise self._unsettled()
-            rows, seeds = [self._read(run, key) for run in whole], tuple(run.seed for run in whole)
-            table = np.array([row + row[-1:] * (self.steps + 1 - len(row)) for row in rows])
-            self._known[key] = [Estimate(column, seeds, label(key), sites=self._fewest) for column in table.T]
-        return self._known[key]
+        return self._after(range(self.steps + 1), observable_of(observable, self.setup.declared))
 
-    def _read(self, run: Passed, key: Expr) -> list[float]:
-        """An observable after each step; what has settled stays."""
-        instance = self.instance(run.seed)
-        out = []
-        for step in run.steps:
-            reader = Reader(self.setup.written, instance, Solved(step.state, None, "message passing"))
-            reader.responses = Local(step.responses)
-            out.append(reader(key))
-        instance.__dict__.pop("couplings", None)  # they are drawn again where a field is asked for
-        return out
+    def _after(self, steps: Iterable[int], key: Expr) -> list[Estimate]:
+        """An observable after some of the steps; what has settled stays."""
+        whole = [run for run in self.runs if not run.failure]
+        if not whole:
+            raise self._unsettled()
+        rows, seeds = [], tuple(run.seed for run in whole)
+        for run in whole:
+            rows.append([self._read(run, min(k, len(run.steps) - 1), key) for k in steps])
+            self.instance(run.seed).__dict__.pop("couplings", None)  # drawn again where a field is asked for
+        return [Estimate(column, seeds, label(key), sites=self._fewest) for column in np.array(rows).T]
+
+    def _read(self, run: Passed, step: int, key: Expr) -> float:
+        """An observable of one instance after one step."""
+        if (place := (run.seed, step, key)) not in self._known:
+            at = run.steps[step]
+            if self.system.weights:
+                inside = without_fields(self.system, key)
+                self._known[place] = WarmMessages(self.sites_at(run.seed), at).value(inside)
+                return self._known[place]
+            solved = SolvedInstance(at.state, None, "message passing")
+            reader = Reader(self.setup.written, self.instance(run.seed), solved)
+            reader.responses = SiteResponses(at.responses)
+            self._known[place] = reader(key)
+        return self._known[place]
+
+    def sites_at(self, seed: int) -> dict[Kind, WarmSites]:
+        """The sites of an instance at a temperature."""
+        if seed not in self._warm_sites:
+            self._warm_sites[seed] = WarmSites.of(self.setup.system, self.instance(seed))
+        return self._warm_sites[seed]
+
+    @cached_property
+    def _warm_sites(self) -> dict[int, dict[Kind, WarmSites]]:
+        return {}
 
     def instance(self, seed: int) -> Instance:
         """The instance of a seed."""
-        return self._instances.setdefault(seed, self.setup.instance(self.N, seed))
+        if seed not in self._instances:
+            self._instances[seed] = self.setup.instance(self.N, seed)
+        return self._instances[seed]
 
     @cached_property
     def _instances(self) -> dict[int, Instance]:
@@ -126,13 +152,21 @@ class MessagePassing(Instances):
 
     @cached_property
     def simulation(self) -> Simulation:
-        """The last states as a simulation, with its observables; instances that are not solved count as failed."""
+        """The last states as a simulation, with its observables; instances that are not solved count as failed.
+
+        Raises
+        ------
+        UnsupportedLaw
+            At a temperature: sites have means there, and no states.
+        """
+        self._cold("no states of instances")
         samples = []
         for run in self.runs:
             good = run.residuals is not None and run.residuals.worst < ACCEPTED
             why = self.diverged.get(run.seed) or f"The equations are not met after {len(run.steps) - 1} steps."
             state = run.steps[-1].state if good else None
-            solved = Solved(state, run.residuals if good else None, "message passing", failure="" if good else why)
+            residuals = run.residuals if good else None
+            solved = SolvedInstance(state, residuals, "message passing", failure="" if good else why)
             solved.idle = run.idle
             samples.append(Sample(run.seed, run.counts, solved, arrays_of(self.setup.system, state)))
         return Simulation(self.setup, samples)
@@ -156,14 +190,15 @@ class MessagePassing(Instances):
 
         ``y - run.leave_one_out[Sum(x[mu, i]*w[i], (i, 1, N))]`` are the errors of prediction that leaving out one
         datum at a time measures, from one fit; so is ``run.leave_one_out[y[mu] - Sum(...)]``.
-        Arrays of shape (instances, P), right up to order 1/sqrt(N).
+        Arrays of shape (instances, P), right up to order 1/sqrt(N).  At a temperature these are thermal averages over
+        the measure of all other data: ``log(expect(exp(-loss)))`` is the logarithm of a predictive probability.
 
         Raises
         ------
         UnsupportedLaw
             For systems without data.
         """
-        return LeftOut(self)
+        return WarmLeftOut(self) if self.system.weights else LeftOut(self)
 
     @cached_property
     def debiased(self) -> dict[Any, tuple[np.ndarray, np.ndarray]]:
@@ -179,9 +214,19 @@ class MessagePassing(Instances):
         Raises
         ------
         UnsupportedLaw
-            If a feature hears several fields of states, or does not come back in what it hears.
+            If a feature hears several fields of states, or does not come back in what it hears; at a temperature.
         """
+        self._cold("no estimates freed of a penalty")
         return debiased(self)
+
+    def _cold(self, missing: str) -> None:
+        """Refuse what is about states that do not fluctuate."""
+        if self.system.weights:
+            raise UnsupportedLaw(
+                f"Messages at a temperature have {missing}.",
+                "run[observable], run.cavity_fields",
+                "problem.simulate(...)",
+            )
 
     def _unsettled(self) -> NotConverged:
         bad = [run for run in self.runs if run.diverged]
@@ -244,7 +289,7 @@ class MessagePassing(Instances):
             measured, expected = self[observable], evolution[observable]
             for k in wanted:
                 name = Symbol(f"{label(observable)} after {k} step{'s' if k != 1 else ''}")
-                rows.append(Row(name, float(expected[k]), measured[k]))
+                rows.append(ComparisonRow(name, float(expected[k]), measured[k]))
         return Comparison(tuple(rows), (self.N,), 0)
 
     def figure(self, observable: Any, theory: Theory) -> Any:
@@ -284,7 +329,8 @@ class MessagePassing(Instances):
         shown = default_observables(self.system)[:5] if any(not run.failure for run in self.runs) else []
         steps = sorted({*(k for k in _SHOWN if k <= self.steps), self.steps})
         moves = [max((c[min(k, len(c) - 1)] for c in self.changes if c), default=np.nan) for k in steps]
-        numbers = [[with_error(self[o][k].mean, self[o][k].stderr) for o in shown] for k in steps]
+        found = [self._after(steps, observable_of(o, self.setup.declared)) for o in shown]  # no other steps are read
+        numbers = [[with_error(column[n].mean, column[n].stderr) for column in found] for n in range(len(steps))]
         body = [[str(k), f"{m:.1e}", *row] for k, m, row in zip(steps, moves, numbers, strict=True)]
         known = any(run.residuals is not None for run in self.runs)
         after = [f"residuals: {self.residuals}"] if known else []
@@ -320,6 +366,8 @@ def message_passing(
 ) -> MessagePassing:
     """Pass messages on finite instances of a declaration.
 
+    At a temperature each site sends its thermal mean, and answers by beta times its thermal variance.
+
     Parameters
     ----------
     declared : Problem or System
@@ -351,13 +399,14 @@ def message_passing(
     """
     system: System = as_system(declared)
     check_steps(steps)
+    passable(system)
     setup = prepare(system, values, couplings)
     conditions_met(setup.system)
     batch = Batch.of(setup, N, seeds)
     if len(batch.sizes) != 1:
         raise ValuesError(f"N = {batch.sizes}.", "one number of features")
     if not 0 <= damping < 1:
-        raise ValuesError(f"damping = {damping}.", "a share from zero, which is none, up to below one")
+        raise ValuesError(f"damping = {damping}.", "a share of at least zero (no damping) and below one")
     work = Work(setup, steps, float(damping))
     (runs,) = batch.run(pass_one, work, executor, progress).values()
     out = MessagePassing(work, runs)

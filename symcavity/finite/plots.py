@@ -36,7 +36,7 @@ def in_style(width: float = 4.6, height: Any = 3.4, count: int = 1) -> Callable[
         def drawn(*args: Any, ax: Any = None, **options: Any) -> Any:
             if ax is None:
                 need_matplotlib()
-                from symcavity.finite.canvas import panels, style
+                from symcavity.evaluate.canvas import panels, style
 
                 with style():
                     new = panels((width, height(*args) if callable(height) else height), count)
@@ -200,7 +200,7 @@ def plot_scatter(x: np.ndarray, y: np.ndarray, *, xlabel: str, ylabel: str, ax: 
 def rows_of_two(rows: int) -> Any:
     """Return a figure with rows of two axes."""
     need_matplotlib()
-    from symcavity.finite.canvas import panel, style
+    from symcavity.evaluate.canvas import panel, style
 
     with style():
         first = panel((7.2, 3.3 * rows))
@@ -280,6 +280,7 @@ def plot_passing(run: Any, observable: Any, expected: Any, solution: Any, *, ax:
     said += f", damping {run.damping:g}" if run.damping else ""
     right.plot(steps, begin * solution.pace(run.damping) ** (steps - 2.0), color=BLUE, lw=1.8, label=said, zorder=1)
     right.set(yscale="log", xlabel="step", ylabel="relative move")
+    right.minorticks_off()  # a hundred of them between many decades take longer to lay out than all else
     right.legend(frameon=False)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from sympy import Dummy, Expr, S, Symbol
 
 from symcavity.errors import MissingDependency
-from symcavity.finite.compiled import CompiledSystem, Table, compile_system
+from symcavity.finite.compiled import CompiledSystem, SiteExpressions, compile_system
 from symcavity.finite.instance import Instance, State
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
@@ -117,18 +117,18 @@ class SiteForm:
         self.heard, self.kind, self.law = heard, kind, law
         if not self.quadratic:
             return  # no program: its derivatives may hold what has no numerical form, such as that of a jump
-        self.hessian = Table(hessian, (len(variables),) * 2, arguments, local)
-        self.slope = Table(slope, (len(variables),), arguments, local)
-        self.rows = Table(jacobian, (len(rows), len(variables)), arguments, local)
-        self.offset = Table(rows, (len(rows),), arguments, local)
-        self.sums = Table(sums, (len(sums), len(variables)), arguments, local)
-        self.sum_offset = Table(totals, (len(sums),), arguments, local)
+        self.hessian = SiteExpressions(hessian, (len(variables),) * 2, arguments, local)
+        self.slope = SiteExpressions(slope, (len(variables),), arguments, local)
+        self.rows = SiteExpressions(jacobian, (len(rows), len(variables)), arguments, local)
+        self.offset = SiteExpressions(rows, (len(rows),), arguments, local)
+        self.sums = SiteExpressions(sums, (len(sums), len(variables)), arguments, local)
+        self.sum_offset = SiteExpressions(totals, (len(sums),), arguments, local)
         self.equality = [eq for _, _, eq in multipliers]
         pairs = [p.pair[0] for p in law.law.pairs]
         self.pair = [None if eq else pairs.index(m) for m, _, eq in multipliers]
-        self.emission = Table([f.emission.xreplace(every) for f in heard], (len(heard),), arguments, local)
+        self.emission = SiteExpressions([f.emission.xreplace(every) for f in heard], (len(heard),), arguments, local)
         emits = [[f.emission.xreplace(every).diff(marks[q]) for q in self.states] for f in heard]
-        self.emits = Table(emits, (len(heard), len(self.states)), arguments, local)
+        self.emits = SiteExpressions(emits, (len(heard), len(self.states)), arguments, local)
 
 
 class QuadraticProgram:
@@ -299,7 +299,7 @@ class QuadraticProgram:
             maps.append([Map(ones, np.zeros(n))])
         return maps
 
-    def branches(self, instance: Instance, answer: Answer) -> State:
+    def branches(self, instance: Instance, answer: ProgramSolution) -> State:
         """Return a state with the branches that an answer says, and its variables still zero."""
         state = instance.start()
         state.active = {
@@ -319,7 +319,7 @@ class QuadraticProgram:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProgramSolution:
     """The solution of an assembled program: its variables, and slack and multiplier of every row."""
 
     variables: np.ndarray
@@ -327,7 +327,7 @@ class Answer:
     dual: np.ndarray
 
 
-def solve_assembled(made: Assembled) -> Answer | None:
+def solve_assembled(made: Assembled) -> ProgramSolution | None:
     """Solve an assembled program by a sparse interior point; None if it is infeasible.
 
     Raises
@@ -352,7 +352,7 @@ def solve_assembled(made: Assembled) -> Answer | None:
         raise ArithmeticError(f"The conic solver stopped with {found.status}.")
     slack, dual = np.empty(len(order)), np.empty(len(order))
     slack[order], dual[order] = found.s, found.z
-    return Answer(np.asarray(found.x), slack, dual)
+    return ProgramSolution(np.asarray(found.x), slack, dual)
 
 
 def _clarabel() -> Any:

@@ -66,5 +66,7 @@ def participation(values: np.ndarray) -> float:
     squares = float(np.sum((first @ second.T) ** 2)) / (half - 1) ** 2
     traces = float(np.sum(first**2)) * float(np.sum(second**2)) / (half - 1) ** 2
     if not squares > 0:
-        raise ValuesError("The quantity does not vary over what is drawn again.", "what depends on it")
+        raise ValuesError(
+            "The quantity does not vary with the parameters that are drawn again.", "a quantity that depends on them"
+        )
     return traces / (values.shape[1] * squares)

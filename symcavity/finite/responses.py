@@ -8,10 +8,10 @@ import numpy as np
 
 from symcavity.errors import FlatMinimum, NotConverged
 from symcavity.finite.instance import Instance, State
-from symcavity.finite.linearised import Moved
-from symcavity.finite.minimum import Solved
+from symcavity.finite.linearised import LinearResponse
+from symcavity.finite.minimum import SolvedInstance
 from symcavity.finite.newton import linearise, scale_of
-from symcavity.finite.parts import ByParts, jumps
+from symcavity.finite.parts import InstanceByParts, jumps
 from symcavity.model.kinds import Kind
 
 _BESIDE, _JUMP = 1e-12, 1e-3  # how far beside a solution slopes are compared, and by what share they may differ
@@ -31,7 +31,7 @@ class Responses:
         Its solution, with every pair on a definite branch.
     """
 
-    def __init__(self, instance: Instance, solved: Solved) -> None:
+    def __init__(self, instance: Instance, solved: SolvedInstance) -> None:
         if solved.state is None or not solved.sharp:
             raise NotConverged(
                 f"The instance with seed {instance.seed} has no response: its solution is degenerate "
@@ -60,7 +60,7 @@ class Responses:
             )
         self._local: dict[tuple[Kind, int], np.ndarray] = {}
 
-    def matrix(self, kind: Kind, field: int = 0) -> Moved:
+    def matrix(self, kind: Kind, field: int = 0) -> LinearResponse:
         """Return the response of every variable to the source of every site of one kind.
 
         Parameters
@@ -81,9 +81,9 @@ class Responses:
         return self._system.solve(right)
 
     @cached_property
-    def by_parts(self) -> ByParts | None:
+    def by_parts(self) -> InstanceByParts | None:
         """The average responses of a solution that jumps; None where the response matrices say it all."""
-        return ByParts(self.instance, self.state) if jumps(self.instance, self.state) else None
+        return InstanceByParts(self.instance, self.state) if jumps(self.instance, self.state) else None
 
     def local(self, kind: Kind, variable: int, field: int = 0) -> np.ndarray:
         """Return the response of each site's variable to the source of the same site.
@@ -93,7 +93,8 @@ class Responses:
         if np.any(self._system.planes[kind].loose[:, variable]):
             raise FlatMinimum(
                 f"The instance with seed {self.instance.seed} has no response of "
-                f"{self.instance.system.laws[kind].labels[variable]}: what is held twice has no unique multiplier.",
+                f"{self.instance.system.laws[kind].labels[variable]}: "
+                "a variable with two equal constraints has no unique multiplier.",
                 0,
                 "each constraint once; responses of the variables of the declaration",
             )

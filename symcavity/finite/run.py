@@ -10,7 +10,7 @@ from symcavity.errors import NotConverged
 from symcavity.evaluate.progress import Report
 from symcavity.finite.batch import Batch
 from symcavity.finite.instance import FRESH
-from symcavity.finite.minimum import Solved, solve_instance
+from symcavity.finite.minimum import SolvedInstance, solve_instance
 from symcavity.finite.sample import Sample, arrays_of
 from symcavity.finite.setup import Setup, as_system, prepare
 from symcavity.finite.simulation import Simulation, Simulations
@@ -26,7 +26,7 @@ def run_one(setup: Setup, task: tuple[int, int]) -> Sample:
     try:
         solved = solve_instance(setup.system, instance, setup.method)
     except NotConverged as error:
-        solved = Solved(None, None, setup.method or "none", failure=error.found)
+        solved = SolvedInstance(None, None, setup.method or "none", failure=error.found)
     return Sample(seed, instance.size, solved, {})
 
 
@@ -34,7 +34,7 @@ def _lost(setup: Setup, task: tuple[int, int], why: str) -> Sample:
     """An instance whose process died."""
     features, seed = task
     failure = f"There is no answer for the instance with seed {seed}: {why}."
-    return Sample(seed, setup.values.sizes(features), Solved(None, None, "none", failure=failure), {})
+    return Sample(seed, setup.values.sizes(features), SolvedInstance(None, None, "none", failure=failure), {})
 
 
 @known_options

@@ -10,7 +10,7 @@ import numpy as np
 from symcavity.errors import ValuesError
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.instance import Residuals, State
-from symcavity.finite.minimum import Solved
+from symcavity.finite.minimum import SolvedInstance
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import System
@@ -37,7 +37,7 @@ class Sample:
 
     seed: int
     counts: dict[Kind, int]
-    solved: Solved
+    solved: SolvedInstance
     arrays: dict[str, Any]
 
     def __getitem__(self, key: Any) -> Any:

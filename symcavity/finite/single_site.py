@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from symcavity.errors import NotConverged
-from symcavity.finite.broken import Answer, BrokenPlane
+from symcavity.finite.broken import BrokenPlane, SiteStates
 from symcavity.finite.compiled import Args, CompiledLaw
 from symcavity.model.quantities import Quenched
 
@@ -46,7 +46,7 @@ class SingleSites:
         shared: np.ndarray,
         start: np.ndarray | None = None,
         likely: np.ndarray | None = None,
-    ) -> Answer:
+    ) -> SiteStates:
         """Solve the law of every site with the field ``eta + F * sent``.
 
         Parameters
@@ -70,15 +70,15 @@ class SingleSites:
         active, found = np.zeros((n, law.kp), dtype=bool), np.zeros(n, dtype=bool)
         moved = np.full((n, law.k, law.k), np.nan)
         for rows, on, begin in self._branches(found, likely, first, cavity_field, self_coupling):
-            each = _Sites(self, rows, cavity_field[rows], self_coupling[rows], shared[rows], on)
+            each = _BranchSites(self, rows, cavity_field[rows], self_coupling[rows], shared[rows], on)
             there, inverse, fits = each.solved(begin[rows])
             good = rows[fits]
             z[good], active[good], moved[good], found[good] = there[fits], on[fits], inverse[fits], True
-        whole = _Sites(self, np.arange(n), cavity_field, self_coupling, shared, active)
+        whole = _BranchSites(self, np.arange(n), cavity_field, self_coupling, shared, active)
         args = whole.arguments(z)
         hears = law.hears(args, n) * np.isin(np.arange(law.m), law.moving)
         responses = -law.emits(args, n) @ moved[:, :, : law.ke] @ hears
-        return Answer(z, active, found, law.emission(args, n), responses, lambda: moved, lambda: args)
+        return SiteStates(z, active, found, law.emission(args, n), responses, lambda: moved, lambda: args)
 
     def _branches(
         self, found: np.ndarray, likely: np.ndarray | None, first: np.ndarray, eta: np.ndarray, back: np.ndarray
@@ -104,7 +104,7 @@ class SingleSites:
             yield self.law.sets.near(np.flatnonzero(~found), first, eta, back)
 
 
-class _Sites:
+class _BranchSites:
     """Some of the sites, on given branches."""
 
     def __init__(
@@ -199,7 +199,7 @@ def _pseudoinverses(matrices: np.ndarray) -> np.ndarray:
     return out
 
 
-def unsolved(law: CompiledLaw, answer: Answer) -> NotConverged:
+def unsolved(law: CompiledLaw, answer: SiteStates) -> NotConverged:
     """The error for fields at which no branch of a law fits."""
     return NotConverged(
         f"The law of a single {law.kind} site has no solution at {int(np.sum(~answer.found))} of "

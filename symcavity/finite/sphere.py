@@ -15,13 +15,13 @@ from scipy.optimize import brentq
 
 from symcavity.errors import ValuesError
 from symcavity.finite.warm import WarmInstance, discrete
-from symcavity.sites.thermal.states import split
+from symcavity.sites.thermal.parts import split
 
 FARTHER = 1e-15  # of the multiplier beyond the lowest eigenvalue, in units of the largest one
 
 
 @dataclass(frozen=True)
-class Form:
+class SphereEnergy:
     """An energy ``slope*x + x*matrix*x/2`` of the states of all sites, and ``sum weights*x**2 = size``, or at most."""
 
     matrix: np.ndarray
@@ -53,7 +53,7 @@ def is_on_sphere(w: WarmInstance) -> bool:
     return bool(np.all(turned > 0) or (condition.equality and np.all(turned < 0)))
 
 
-def form_of(w: WarmInstance) -> Form:
+def form_of(w: WarmInstance) -> SphereEnergy:
     """The numbers of the energy and of the condition."""
     ((kind, own),) = w.sent.items()
     (q,), (condition,), size = w.states, w.sums.held, w.size(kind)
@@ -81,10 +81,10 @@ def form_of(w: WarmInstance) -> Form:
     value = float(w.sums.constant(condition) + np.sum(at(level)))
     weights = at(bent) / 2
     turned = -1.0 if np.all(weights < 0) else 1.0
-    return Form(matrix, slope, turned * weights, -turned * value, condition.equality)
+    return SphereEnergy(matrix, slope, turned * weights, -turned * value, condition.equality)
 
 
-def lowest_on_sphere(form: Form) -> np.ndarray:
+def lowest_on_sphere(form: SphereEnergy) -> np.ndarray:
     """The states of lowest energy; of two mirror images one.
 
     Raises

@@ -13,17 +13,18 @@ from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.evaluate.progress import Report
 from symcavity.finite.batch import AtSizes, Batch, Instances
 from symcavity.finite.chains import SWEEPS
-from symcavity.finite.configurations import Ensemble
+from symcavity.finite.configurations import Configurations
 from symcavity.finite.ensembles import ensemble
 from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.finite.labels import label
 from symcavity.finite.setup import Setup, prepare
 from symcavity.finite.tables import counted
 from symcavity.finite.warm import WarmInstance
+from symcavity.method.heard import without_fields
 from symcavity.model.averages import Average, Expect, Fresh, SiteResponse
 from symcavity.model.keywords import known_options
 from symcavity.model.kinds import Kind, SiteCount, kind_of_range
-from symcavity.model.quantities import site_quantities
+from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.model.system import System
 from symcavity.model.typed import observable_of
 
@@ -41,7 +42,7 @@ class Warm:
 
     seed: int
     w: WarmInstance
-    measure: Ensemble
+    measure: Configurations
 
     def value(self, expr: Expr) -> float:
         """An observable of the instance: of samples without the bias that their finite number leaves to first order."""
@@ -50,14 +51,27 @@ class Warm:
         one, other = (self._of(expr, half) for half in self.measure.halves())
         return 2 * self._of(expr, self.measure) - (one + other) / 2
 
-    def _of(self, expr: Expr, measure: Ensemble) -> float:
+    @property
+    def numbers(self) -> dict[Any, Any]:
+        """What stands outside of averages and sums."""
+        return self.w.numbers
+
+    def _of(self, expr: Expr, measure: Any) -> float:
         totals = sorted((t for t in expr.atoms(Average, Sum) if _outermost(t, expr)), key=str)
         values = {t: self._total(t, measure) for t in totals}
-        found = expr.xreplace(values).xreplace(self.w.numbers)
+        found = expr.xreplace(values).xreplace(self.numbers)
         sizes = {s: self.w.size(s.kind) for s in found.atoms(SiteCount)}
-        return float(found.xreplace(sizes))
+        found = found.xreplace(sizes)
+        if not found.is_number:
+            what = next(iter(sorted(found.atoms(SiteQuantity, SiteResponse) or found.free_symbols, key=str)), found)
+            raise ValuesError(
+                f"The observable {expr} has no number: it depends on {what}.",
+                "averages, sums over sites, responses, and their combinations",
+                f"average({expr})",
+            )
+        return float(found)
 
-    def _total(self, total: Any, measure: Ensemble) -> Any:
+    def _total(self, total: Any, measure: Any) -> Any:
         body = total.args[0]
         inner = {a: self._total(a, measure) for a in body.atoms(Average) if _outermost(a, body)}
         body = body.xreplace(inner)
@@ -70,7 +84,7 @@ class Warm:
         sums = isinstance(total, Sum) and kind_of_range(total.limits[0]) is not None
         return Float(float(np.sum(values) if sums else np.mean(values)))
 
-    def _at_sites(self, body: Expr, kind: Kind, measure: Ensemble) -> np.ndarray:
+    def _at_sites(self, body: Expr, kind: Kind, measure: Any) -> np.ndarray:
         """An expression of one site at all sites of its kind, thermally averaged."""
         weight, asked = self.w.system.weights[kind], body
         if not weight.is_field:
@@ -91,7 +105,7 @@ class Warm:
             marks[rule[node]] = self._thermal(node.body, kind, measure, {})
         return self._thermal(body.xreplace(rule), kind, measure, marks)
 
-    def _thermal(self, body: Expr, kind: Kind, measure: Ensemble, known: Mapping[Any, np.ndarray]) -> np.ndarray:
+    def _thermal(self, body: Expr, kind: Kind, measure: Configurations, known: Mapping[Any, np.ndarray]) -> np.ndarray:
         weight, size = self.w.system.weights[kind], self.w.size(kind)
         states = self.w.own(weight) if not weight.is_field else weight.states
         used = [q for q in states if body.has(q)]
@@ -161,13 +175,16 @@ class ThermalSimulation(Instances):
             For samples.
         """
         if "sampling" in self.method:
-            raise UnsupportedLaw("Samples do not tell the sum of all weights.", "smaller sizes, method='enumeration'")
+            raise UnsupportedLaw(
+                "Sampling does not give the sum of all weights.", "smaller sizes, method='enumeration'"
+            )
         rows = [-one.measure.logarithm / (one.w.beta * self.N) for one in self.instances]
         return Estimate(np.array(rows), self.seeds, "free energy", sites=self._fewest)
 
     def __getitem__(self, observable: Any) -> Estimate:
         key = self.system.own(observable_of(observable, self.system))
-        rows = np.array([one.value(key) for one in self.instances])
+        inside = without_fields(self.system, key) if self.system.weights else key
+        rows = np.array([one.value(inside) for one in self.instances])
         return Estimate(rows, self.seeds, label(key), sites=self._fewest)
 
     def __iter__(self) -> Iterator[Warm]:
@@ -203,7 +220,7 @@ class ThermalSimulations(AtSizes[ThermalSimulation]):
 
 
 @dataclass(frozen=True)
-class _Work:
+class _SharedSampling:
     """What all instances share on their way to a worker."""
 
     setup: Setup
@@ -211,7 +228,7 @@ class _Work:
     sweeps: int
 
 
-def _one(work: _Work, task: tuple[int, int]) -> Warm:
+def _one(work: _SharedSampling, task: tuple[int, int]) -> Warm:
     features, seed = task
     w = WarmInstance(work.setup.system, work.setup.instance(features, seed))
     return Warm(seed, w, ensemble(w, work.method, work.sweeps))
@@ -251,6 +268,6 @@ def simulate_thermal(
     batch = Batch.of(prepare(system, values, couplings), N, seeds)
     if isinstance(sweeps, bool) or not isinstance(sweeps, int) or sweeps < 2:
         raise ValuesError(f"The number of sweeps is {sweeps!r:.60}.", "a whole number of two or more")
-    found = batch.run(_one, _Work(batch.setup, method, sweeps), executor, progress)
+    found = batch.run(_one, _SharedSampling(batch.setup, method, sweeps), executor, progress)
     by_size = {n: ThermalSimulation(batch.setup, instances) for n, instances in found.items()}
     return next(iter(by_size.values())) if len(by_size) == 1 else ThermalSimulations(by_size)

@@ -10,7 +10,7 @@ import numpy as np
 from sympy import Expr, Float, Integer, S
 
 from symcavity.errors import DeclarationError, NotConverged
-from symcavity.evaluate.moving.drawing import Formula, in_averages
+from symcavity.evaluate.moving.drawing import SiteFormula, in_averages
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.draw import coupling_law
 from symcavity.finite.given_values import Values
@@ -62,7 +62,7 @@ class Trajectory:
         self.instance = setup.instance(features, seed)
         self._begin(self.instance)
         self.numbers = dict(zip(self.instance.system.constants, map(Float, self.instance.constants), strict=True))
-        self._formulas: dict[Expr, Formula] = {}
+        self._formulas: dict[Expr, SiteFormula] = {}
         self._anew: dict[Any, np.ndarray] = {}
         self.states: dict[SiteQuantity, dict[int, np.ndarray]] = {q: {} for q in system.motion.updates}
         self._fields: dict[RandomField, dict[int, np.ndarray]] = {f: {} for f in system.fields}
@@ -131,7 +131,7 @@ class Trajectory:
     def value(self, expr: Expr, step: int) -> Any:
         """An expression of one site, at all sites, where the time is a step."""
         if expr not in self._formulas:
-            self._formulas[expr] = Formula(expr.xreplace(self.numbers), self.setup.system.motion.time)
+            self._formulas[expr] = SiteFormula(expr.xreplace(self.numbers), self.setup.system.motion.time)
         return self._formulas[expr](self._look_up(step), step)
 
     def _drawn(self, family: Any, step: int) -> np.ndarray:

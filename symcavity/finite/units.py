@@ -28,7 +28,7 @@ def _logarithms(numbers: Iterable[tuple[np.ndarray, float]]) -> list[tuple[np.nd
     return [(p, float(np.log2(size))) for p, size in numbers if size > 0]
 
 
-class Units:
+class InstanceUnits:
     """The units of one instance, as large as its data; parameters settle those that no datum has.
 
     Parameters

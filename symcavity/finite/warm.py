@@ -10,14 +10,18 @@ import numpy as np
 from sympy import Dummy, Expr, Float, Mul, Piecewise, S
 
 from symcavity.algebra.compiled import compiled
+from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.errors import UnsupportedLaw
+from symcavity.evaluate.averages.integrals import Pass
 from symcavity.finite.instance import Instance
-from symcavity.finite.warm_sums import BEYOND, Sums
+from symcavity.finite.warm_sums import BEYOND, ConditionsOnSums
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Weight, weighed_field
 from symcavity.model.quantities import SiteQuantity, Variable
 from symcavity.model.system import System
+
+TOGETHER = 4096  # sites that are integrated over at once: more would take memory for all of their nodes
 
 Configuration = Mapping[Any, np.ndarray]  # by state, one row a configuration, one column a site
 
@@ -51,8 +55,13 @@ class WarmInstance:
         self.beta = 1.0 if first.is_cold else float(first.beta.xreplace(self.numbers))
         self.states: list[SiteQuantity] = [q for w in self.sent.values() for q in self.own(w)]
         self.cores = {w.mean: w.state for w in self.sent.values()}
-        self.sums = Sums.of(system, self)
-        self.numbers |= dict.fromkeys(system.collective.multipliers, Float(0))
+        # a configuration meets the conditions on sums, or does not: no multiplier moves it there
+        self.multipliers = dict.fromkeys(system.collective.multipliers, Float(0))
+
+    @cached_property
+    def sums(self) -> ConditionsOnSums:
+        """What conditions on sums over all sites say of a configuration."""
+        return ConditionsOnSums.of(self.system, self)
 
     @staticmethod
     def own(weight: Weight) -> list[SiteQuantity]:
@@ -67,16 +76,31 @@ class WarmInstance:
 
     def call(self, expr: Expr, arguments: Sequence[Any]) -> Callable[..., Any]:
         """An expression of one site as a function of some quantities, its quenched parameters and numbers put in."""
-        expr = expr.xreplace(self.numbers)
-        given = [q for q in self.quenched if expr.has(q)]
-        marks = {q: Dummy("x", real=True) for q in (*arguments, *given)}
-        function = compiled(list(marks.values()), [expr.xreplace(marks)])
-        known = [self.quenched[q] for q in given]
+        function = self.calls([expr], arguments)
 
         def evaluated(*values: Any, at: Any = slice(None)) -> np.ndarray:
+            return function(*values, at=at)[0]
+
+        return evaluated
+
+    def calls(self, exprs: Sequence[Expr], arguments: Sequence[Any]) -> Callable[..., list[np.ndarray]]:
+        """Several expressions of one site, together: what is integrated in them shares its nodes, and what is equal.
+
+        Integrals are taken as those of theories are, at all sites, on nodes that are made finer until two rules agree
+        (:class:`symcavity.evaluate.averages.integrals.Pass`).
+        """
+        bodies = [expr.xreplace(self.numbers | self.multipliers) for expr in exprs]
+        given = [q for q in self.quenched if any(e.has(q) for e in bodies)]
+        marks = {q: Dummy("x", real=True) for q in (*arguments, *given)}
+        bodies, names = [e.xreplace(marks) for e in bodies], list(marks.values())
+        integrated = any(e.has(GaussianAverage) for e in bodies)
+        function = _integrated(names, bodies) if integrated else compiled(names, bodies, cse=len(bodies) > 1)
+        known = [self.quenched[q] for q in given]
+
+        def evaluated(*values: Any, at: Any = slice(None)) -> list[np.ndarray]:
             with np.errstate(all="ignore"):
-                (out,) = function(*values, *(v[at] for v in known))
-            return np.asarray(out, dtype=float)
+                out = function(*values, *(v[at] for v in known))
+            return [np.asarray(v, dtype=float) for v in out]
 
         return evaluated
 
@@ -171,6 +195,23 @@ class WarmInstance:
             heard = (self.fields(f, x) for f in self.weighed(kind).values())
             total = total + self.losses[kind](*heard).sum(axis=1)
         return np.asarray(total)
+
+
+def _integrated(names: Sequence[Any], bodies: Sequence[Expr]) -> Callable[..., list[np.ndarray]]:
+    """Expressions with integrals at all sites, some at once."""
+    averages = Pass(bodies)
+
+    def evaluated(*values: Any) -> list[np.ndarray]:
+        size = max((np.size(v) for v in values), default=1)
+        columns = [np.broadcast_to(np.asarray(v, dtype=float), (size,)) for v in values]
+        out = np.empty((len(bodies), size))
+        for block in (slice(k, k + TOGETHER) for k in range(0, size, TOGETHER)):
+            some = dict(zip(names, (c[block] for c in columns), strict=True))
+            for row, found in zip(out, averages(some), strict=True):
+                row[block] = found
+        return [*out]
+
+    return evaluated
 
 
 def _bounded(weight: Weight) -> Expr:

@@ -22,7 +22,7 @@ EXACT = 1e-9  # by which share of the number of sites a sum may miss a condition
 
 
 @dataclass(frozen=True)
-class Sums:
+class ConditionsOnSums:
     """What an instance makes of conditions on sums over all sites.
 
     Attributes
@@ -39,7 +39,7 @@ class Sums:
     held: tuple[SumCondition, ...]
 
     @classmethod
-    def of(cls, system: System, w: Any) -> Sums:
+    def of(cls, system: System, w: Any) -> ConditionsOnSums:
         """Read the conditions of a Gibbs measure.
 
         Raises

@@ -85,5 +85,5 @@ def test_what_cannot_be_measured_says_so():
     with pytest.raises(DeclarationError, match="not a function of states"):
         sim.dimension(xi, over=[t])
     alike = System([Eq(x[i, t + 1], Sum(J[i, j] * tanh(x[j, t]), (j, 1, N)))], initial=[Eq(x[i, 0], 1)])
-    with pytest.raises(ValuesError, match="alike"):
+    with pytest.raises(ValuesError, match="are equal"):
         alike.simulate({g: 2, r: 0}, N=10, seeds=2, until=20).dimension(x, over=[t])

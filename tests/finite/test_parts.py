@@ -9,7 +9,7 @@ from sympy import Abs, Eq, Max, Rational, Sum
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.face import ConvexProblem
 from symcavity.finite.compare import compare
-from symcavity.finite.parts import ByParts, jumps
+from symcavity.finite.parts import InstanceByParts, jumps
 from symcavity.finite.run import simulate
 from symcavity.model.averages import average, response
 from symcavity.model.couplings import Coupling
@@ -89,7 +89,7 @@ def test_they_agree_with_the_matrices_of_a_solution_that_does_not_jump(problem):
             at = reader.instance.system.laws[side].names.index(variable.name)
             assert reader.responses.by_parts is None
             matrices.append(reader.responses.local(side, at).mean())
-            parts.append(ByParts(reader.instance, reader.solved.state).local(side, at).mean())
+            parts.append(InstanceByParts(reader.instance, reader.solved.state).local(side, at).mean())
         gap = np.subtract(parts, matrices)
         assert abs(gap.mean()) < 4 * gap.std(ddof=1) / np.sqrt(20)
         assert gap.std(ddof=1) < 0.5 * abs(np.mean(matrices))
@@ -124,7 +124,7 @@ def test_a_field_that_vanishes_measures_nothing():
     sim = simulate(weak, {alpha: 1}, N=30, seeds=2)
     assert np.all(sim.arrays("w") == 0)
     assert sim[response(w)].mean == 0
-    parts = ByParts(sim.reader(0).instance, sim.reader(0).solved.state)
+    parts = InstanceByParts(sim.reader(0).instance, sim.reader(0).solved.state)
     with pytest.raises(UnsupportedLaw, match="nothing beside what is given"):
         parts.local(DATUM, 0)
 

@@ -95,19 +95,11 @@ def test_damping_slows_the_pace_as_the_theory_says_and_moves_no_line(name):
         assert solution.pace() == pytest.approx(r, rel=1e-9)
 
 
-def test_without_the_echo_of_the_last_step_it_is_wrong(monkeypatch):
+@pytest.mark.usefixtures("without_echo")
+def test_without_the_echo_of_the_last_step_it_is_wrong():
     """A negative control: the own last emission left in the field, or that of another step."""
-    from symcavity.finite import messages
-
     problem, values, observable = FAMILIES["squared hinge"]
     evolution = problem.cavity().state_evolution(values, steps=3)
-    update = messages.Messages._update
-
-    def forgetful(self, kind, share):
-        self._told = {key: 0 * value for key, value in self._told.items()}
-        return update(self, kind, share)
-
-    monkeypatch.setattr(messages.Messages, "_update", forgetful)
     run = problem.message_passing(values, N=400, seeds=5, steps=3)
     assert run.compare(evolution, [observable], steps=[2, 3]).worst > 6
 
@@ -399,3 +391,30 @@ def test_sites_without_a_penalty_begin_as_the_state_evolution_does(name):
     evolution = module.problem.cavity().state_evolution(module.values, steps=1)
     first = run[module.shown[0]][0]
     assert abs(evolution[module.shown[0]][0] - first.mean) < 4 * first.stderr + 1e-6
+
+
+def test_only_the_steps_of_a_table_are_read_and_instances_are_drawn_once(monkeypatch):
+    """A table of seven steps cost as much as all steps; the negative control is an observable after every step."""
+    module = import_module("symcavity.finite.passing")
+    problem, values, observable = FAMILIES["ridge"]
+    run = problem.message_passing(values, N=30, seeds=2, steps=20)
+    read, drawn = [], []
+
+    class Counted(module.Reader):
+        def __call__(self, key):
+            read.append(key)
+            return super().__call__(key)
+
+    of_seed = type(run.setup).instance
+    monkeypatch.setattr(module, "Reader", Counted)
+    monkeypatch.setattr(type(run.setup), "instance", lambda *args: drawn.append(args[-1]) or of_seed(*args))
+    shown = run._told_at()[1]
+    rows = [min(k, len(one.steps) - 1) for one in run.runs for k in (0, 1, 2, 3, 5, 10, 20)]
+    assert len(read) <= len(rows) * len(shown)
+    assert sorted(drawn) == sorted(one.seed for one in run.runs)
+    read.clear()
+    whole = run[observable]
+    assert len(whole) == 21
+    assert len(read) >= sum(len(one.steps) - 7 for one in run.runs)
+    again = problem.message_passing(values, N=30, seeds=2, steps=20)
+    assert [e.mean for e in whole] == [e.mean for e in again[observable]]

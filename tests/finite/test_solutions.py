@@ -20,10 +20,10 @@ from declarations_simulated import (
     y,
 )
 from scipy.optimize import minimize
-from sympy import Abs, Eq, Max, Min, Rational, Sum, Symbol, exp, sqrt, tanh
+from sympy import Abs, Eq, Max, Min, Piecewise, Rational, Sum, Symbol, exp, sqrt, tanh
 
 from symcavity.errors import NotConverged, UnsupportedLaw
-from symcavity.evaluate.binding import solve_theory
+from symcavity.evaluate.solve import solve_theory
 from symcavity.face import ConvexProblem
 from symcavity.finite.compare import compare
 from symcavity.finite.compiled import compile_system
@@ -35,7 +35,7 @@ from symcavity.finite.quadratic import quadratic_program, solve_assembled
 from symcavity.finite.run import simulate
 from symcavity.finite.setup import as_system
 from symcavity.method.theory import Theory
-from symcavity.model.averages import average, response
+from symcavity.model.averages import average, norm, response
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import FEATURE, N, P, alpha, i, mu
 from symcavity.model.quantities import Quenched, Variable
@@ -236,3 +236,21 @@ def test_pieces_may_depend_on_numbers_and_on_sites_at_once():
     assert sim.residuals.worst < 1e-12
     assert sim[average(v[i] >= owed[i])].mean > 0
     assert sim[average(v[i] > C)].mean == 0
+
+
+def test_losses_that_stop_bending_beside_norms_of_groups():
+    """Huber's loss far from its minimum is straight, and long steps run away; its convolution bends."""
+    x, z, v1, v2, out = Coupling("x"), Coupling("z"), Variable("v1", i), Variable("v2", i), Variable("o", mu)
+    e = Quenched("e", mu)
+    error = Sum(x[mu, i] * v1[i], (i, 1, N)) + Sum(z[mu, i] * v2[i], (i, 1, N)) - e[mu]
+    huber = Piecewise((error**2 / 2, Abs(error) <= Rational(1, 2)), (Abs(error) / 2 - Rational(1, 8), True))
+    split = (error - out[mu]) ** 2 / 2 + Abs(out[mu]) / 2
+    groups = Sum(norm(v1[i], v2[i]), (i, 1, N)) / 2
+    values = {alpha: 2, e: {2: "1/2", -1: "1/2"}}
+    one, other = (
+        simulate(as_system(ConvexProblem(Sum(loss, (mu, 1, P)) + groups)), values, N=60, seeds=2)
+        for loss in (huber, split)
+    )
+    assert not one.failed
+    size = average(v1[i] ** 2)
+    assert one[size].mean == pytest.approx(other[size].mean, rel=1e-9)

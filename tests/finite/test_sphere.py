@@ -7,7 +7,7 @@ from sympy import Eq, Rational, Sum, Symbol, symbols
 
 from symcavity import Coupling, Feature, N, P, Problem, alpha, average, i, mu
 from symcavity.errors import UnsupportedLaw, ValuesError
-from symcavity.finite.sphere import Form, lowest_on_sphere
+from symcavity.finite.sphere import SphereEnergy, lowest_on_sphere
 
 w, x, j, c = Feature("w"), Coupling("x"), symbols("j", integer=True), Symbol("c", positive=True)
 J = Coupling("J", between=(i, i), reciprocity=1)
@@ -34,7 +34,7 @@ def test_against_descent_from_many_points(kind, equality):
     if "along" in kind:
         lowest = np.linalg.eigh(matrix)[1][:, 0]
         slope = 0.1 * (slope - lowest * (lowest @ slope))
-    form = Form(matrix, slope, weights, 3.0, equality)
+    form = SphereEnergy(matrix, slope, weights, 3.0, equality)
     found = lowest_on_sphere(form)
     length = weights @ found**2
     assert length == pytest.approx(3) if equality else length <= 3 * (1 + 1e-12)
@@ -77,4 +77,4 @@ def test_what_is_refused():
     with pytest.raises(ValuesError):
         spherical(1, [Eq(squares, N)]).simulate({}, N=10, seeds=1, method="annealing")
     with pytest.raises(ValuesError):
-        lowest_on_sphere(Form(np.eye(2), np.ones(2), np.ones(2), -1.0, True))
+        lowest_on_sphere(SphereEnergy(np.eye(2), np.ones(2), np.ones(2), -1.0, True))

@@ -74,7 +74,7 @@ class ThermalAverages(ABC):
         """The response of a mean to a source in the equation of a field: beta times a covariance."""
         w, F = self.weight, self.feedback
         if r.state not in (w.mean, w.state):
-            raise UnsupportedLaw(f"{r} is asked of a site at a temperature.", f"response({w.mean})")
+            raise UnsupportedLaw(f"{r} is not defined at a temperature.", f"response({w.mean})")
         if r.field in self.given:
             return self.moved(r, self.given[r.field])
         if not w.is_field:

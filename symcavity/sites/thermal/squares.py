@@ -23,7 +23,7 @@ from symcavity.sites.branching.averages import SiteEnsemble
 from symcavity.sites.branching.branches import tidy_fraction
 from symcavity.sites.branching.solution import SiteSolution
 from symcavity.sites.linear import Linear, LinearEnsemble
-from symcavity.sites.protocol import SiteProblem, Solution
+from symcavity.sites.protocol import LawSolution, SiteProblem
 from symcavity.sites.site import Site
 from symcavity.sites.thermal.summed import weight_of
 
@@ -36,7 +36,7 @@ class Squares(Linear):
         weight = problem.law.weight
         return weight is not None and bool(weight.others)
 
-    def solve(self, problem: SiteProblem) -> Solution:
+    def solve(self, problem: SiteProblem) -> LawSolution:
         """Solve the linear equations of the means of fields."""
         found = super().solve(of_means(problem))
         own = {f.name: getattr(found.solved, f.name) for f in fields(SiteSolution)}

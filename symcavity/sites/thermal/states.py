@@ -13,17 +13,14 @@ from itertools import product
 from typing import Any
 
 from sympy import (
-    Abs,
     Add,
     Dummy,
     Expr,
     Heaviside,
     Mul,
     Piecewise,
-    Poly,
     S,
     StrictGreaterThan,
-    binomial,
     cancel,
     exp,
     log,
@@ -35,89 +32,19 @@ from sympy import (
 )
 
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
-from symcavity.algebra.phi import phi
 from symcavity.algebra.signs import sign_of
 from symcavity.algebra.tails import in_tails
-from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
 from symcavity.model.laws import Weight
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.thermal.averages import ThermalAverages
+from symcavity.sites.thermal.parts import ZETA, Part, kink, split
 
-ZETA = TexSymbol("zeta", "\\zeta")  # a standard Gaussian, which no parameter is
 SUPPORTED = (
-    "sites with discrete states and at most one continuous one, of which the energy is a square at given discrete "
+    "sites with discrete states and at most one continuous one, whose energy is quadratic at given discrete "
     "ones; losses of one field"
 )
-
-
-@dataclass(frozen=True)
-class Part:
-    """One part of the weight of a site.
-
-    Attributes
-    ----------
-    values : mapping
-        The discrete states.
-    log : Expr
-        The logarithm of its total without the factor.
-    state : SiteQuantity or None
-        The continuous state, which is Gaussian but for the factor.
-    center, width : Expr
-        Its mean and variance.
-    factor : Expr
-        What else its weight is multiplied by.
-    box : tuple of Expr
-        The two ends between which the state is held; empty where it is not.
-    """
-
-    values: Mapping[Any, Expr]
-    log: Expr
-    state: SiteQuantity | None = None
-    centre: Expr = S.Zero
-    width: Expr = S.Zero
-    factor: Expr = S.One
-    box: tuple[Expr, ...] = ()
-
-    def over(self, body: Expr) -> Expr:
-        """The average of an expression times the factor over the Gaussian."""
-        if self.box:
-            return self._in_box(body.xreplace(dict(self.values)) * self.factor)
-        inside = (body.xreplace(dict(self.values)) * self.factor).xreplace(
-            {self.state: self.centre + sqrt(self.width) * ZETA} if self.state is not None else {}
-        )
-        return gaussian_average(inside, ZETA) if inside.has(ZETA) else inside
-
-    def _in_box(self, body: Expr) -> Expr:
-        """The average of a polynomial between two ends, zero elsewhere.
-
-        The box is turned such that the Gaussian lies on its upper side: what is left of it there is a difference of
-        two tails, of which the second is the smaller one by far if both are small.
-        """
-        low, high = self.box
-        middle, half, scale = (low + high) / 2, (high - low) / 2, sqrt(self.width)
-        way = Piecewise((S.One, self.centre >= middle), (S.NegativeOne, True))
-        away, y = Abs(self.centre - middle), Dummy("y", real=True)
-        inside = body.xreplace({ZETA: (self.state - self.centre) / scale}).xreplace({self.state: middle + way * y})
-        if not inside.is_polynomial(y):
-            raise UnsupportedLaw(
-                f"{body} is averaged at a temperature over {self.state} between two bounds.", "polynomials of it there"
-            )
-
-        def below(end: Expr, power: int) -> Expr:
-            """E[y**power] where y is below an end, in powers of what is missing to it."""
-            lacks = (scale**n * phi(n, (end - away) / scale) for n in range(power + 1))
-            return Add(*(binomial(power, n) * end ** (power - n) * (-1) ** n * m for n, m in enumerate(lacks)))
-
-        terms = Poly(inside, y).terms()
-        return Add(*(c * (below(half, n) - below(-half, n)) for (n,), c in terms))
-
-    @property
-    def total(self) -> Expr:
-        """The logarithm of its total."""
-        whole = self.over(S.One)
-        return self.log if whole == 1 else self.log + log(whole)
 
 
 @dataclass(frozen=True)
@@ -150,45 +77,73 @@ class Mixture(ThermalAverages):
     def parts(self) -> tuple[Part, ...]:
         """The parts of the weight."""
         if self.weight.is_field:
-            return tuple(map(self._of_a_field, self.weight.choices()))
+            return tuple(p for values in self.weight.choices() for p in self._of_a_field(values))
         discrete = [q for q in self.weight.states if q.family.values]
         rows = product(*(q.family.values for q in discrete))
-        return tuple(self._of_a_state(dict(zip(discrete, row, strict=True))) for row in rows)
+        return tuple(p for row in rows for p in self._of_a_state(dict(zip(discrete, row, strict=True))))
 
-    def _of_a_field(self, values: dict[Any, Expr]) -> Part:
+    def _of_a_field(self, values: dict[Any, Expr]) -> tuple[Part, ...]:
         w, F, eta, x = self.weight, self.feedback, self.field, self.weight.state
         energy = w.energy.xreplace(values)
         fixed, slope, curvature, rest = split(energy, x)
+        if rest != 0 and not w.bounds and (bent := kink(rest, x)) is not None:
+            found: list[Part] = []
+            for way, (more, tilt, bend) in zip((-1, 1), bent.sides, strict=True):
+                pull, stiff, away = bent.turn * slope + tilt, curvature + bend, bent.turn * eta
+                whole = 1 + stiff * F
+                lost = fixed + more + (stiff * away**2 + 2 * pull * away - F * pull**2) / (2 * whole)
+                total, width = -w.beta * lost - log(whole) / 2, F / (w.beta * whole)
+                middle = (away - F * pull) / whole
+                found.append(Part(values, total, x, middle, width, end=(bent.place, way), turn=bent.turn))
+            return tuple(found)
         if rest != 0 and not curvature.is_nonnegative:  # one that bends down has no Gaussian of its own
-            return Part(values, S.Zero, x, eta, F / w.beta, self._factor(energy, values), self._box(values))
+            return (Part(values, S.Zero, x, eta, F / w.beta, self._factor(energy, values), self._box(values)),)
         whole = 1 + curvature * F
         lost = fixed + (curvature * eta**2 + 2 * slope * eta - F * slope**2) / (2 * whole)
-        return Part(
+        part = Part(
             values, -w.beta * lost - log(whole) / 2, x, (eta - F * slope) / whole, F / (w.beta * whole),
             self._factor(rest, values), self._box(values),
         )  # fmt: skip
+        return (part,)
 
-    def _of_a_state(self, values: dict[Any, Expr]) -> Part:
+    def _of_a_state(self, values: dict[Any, Expr]) -> tuple[Part, ...]:
         w, F, eta = self.weight, self.feedback, self.field
         energy, sent = w.energy.xreplace(values), w.state.xreplace(values)
         free = [q for q in w.states if q not in values]
         if not free:
-            return Part(values, -w.beta * (energy - eta * sent - F * sent**2 / 2).expand())
+            return (Part(values, -w.beta * (energy - eta * sent - F * sent**2 / 2).expand()),)
         x = free[0]
         fixed, slope, curvature, rest = split(energy, x)
         constant, share, square, more = split(sent, x)
-        if len(free) > 1 or rest != 0 or square != 0 or more != 0:
+        bent = kink(rest, x) if rest != 0 and not w.bounds else None
+        if len(free) > 1 or (rest != 0 and bent is None) or square != 0 or more != 0:
             raise UnsupportedLaw(
-                f"The energy {w.energy} of {' and '.join(map(str, free))} is not a square at given discrete states.",
+                f"The energy {w.energy} of {' and '.join(map(str, free))} is not quadratic at given discrete states.",
                 SUPPORTED,
                 "ConvexProblem, of convex energies",
             )
-        whole = curvature - F * share**2
         pull = (eta + F * constant) * share - slope
-        total = -w.beta * (fixed - eta * constant - F * constant**2 / 2) + w.beta * pull**2 / (2 * whole)
-        total += log(2 * pi / (w.beta * whole)) / 2
-        factor = self._factor(S.Zero, values)
-        return Part(values, total, x, pull / whole, 1 / (w.beta * whole), factor, self._box(values))
+        level = fixed - eta * constant - F * constant**2 / 2
+        if bent is None:
+            place, factor = self._gaussian(level, pull, curvature - F * share**2), self._factor(S.Zero, values)
+            return (Part(values, place[0], x, *place[1:], factor, self._box(values)),)
+        found: list[Part] = []
+        for way, (add, tilt, bend) in zip((-1, 1), bent.sides, strict=True):
+            drive, whole = bent.turn * pull - tilt, curvature + bend - F * share**2
+            if whole == 0:  # a line beyond the kink, which no answer of the others bends
+                decay = -way * w.beta * drive
+                total = w.beta * (drive * bent.place - level - add) - log(decay)
+                found.append(Part(values, total, x, end=(bent.place, way), turn=bent.turn, decay=decay))
+                continue
+            total, middle, width = self._gaussian(level + add, drive, whole)
+            found.append(Part(values, total, x, middle, width, end=(bent.place, way), turn=bent.turn))
+        return tuple(found)
+
+    def _gaussian(self, level: Expr, pull: Expr, whole: Expr) -> tuple[Expr, Expr, Expr]:
+        """The logarithm of the total, the mean and the variance of the weight of a square."""
+        beta = self.weight.beta
+        total = -beta * level + beta * pull**2 / (2 * whole) + log(2 * pi / (beta * whole)) / 2
+        return total, pull / whole, 1 / (beta * whole)
 
     def _box(self, values: Mapping[Any, Expr]) -> tuple[Expr, ...]:
         """The two ends between which a state is held; nothing where it has fewer bounds."""
@@ -214,7 +169,7 @@ class Mixture(ThermalAverages):
         if self._box(values):  # a part of its own
             if rest != 0:
                 raise UnsupportedLaw(
-                    f"The energy {self.weight.energy} is no square between two bounds, at a temperature.", SUPPORTED
+                    f"The energy {self.weight.energy} is not quadratic between two bounds, at a temperature.", SUPPORTED
                 )
             return S.One
         bounds = [Heaviside(b.xreplace(dict(values)), S.Half) for b in self.weight.bounds]
@@ -227,17 +182,19 @@ class Mixture(ThermalAverages):
     @property
     def positive(self) -> list[Any]:
         """The inequalities without which the weight has no total."""
-        widths = [p.width for p in self.parts if p.state is not None and not self.weight.is_field]
-        needed = [cancel(1 / (self.weight.beta * width)) for width in widths]
         if self.weight.is_field:
-            needed = [F / (self.weight.beta * p.width) for p in self.parts if (F := self.feedback) is not None]
+            needed = [self.feedback / (self.weight.beta * p.width) for p in self.parts]
+        else:
+            widths = [p.width for p in self.parts if p.state is not None and p.decay == 0]
+            needed = [cancel(1 / (self.weight.beta * width)) for width in widths]
+            needed += [p.decay for p in self.parts if p.decay != 0]
         needed += [cancel(p.box[1] - p.box[0]) for p in self.parts if p.box]
         return [StrictGreaterThan(e, 0, evaluate=False) for e in needed if not e.is_positive]
 
     @property
     def widths(self) -> list[Expr]:
         """The variances of the Gaussian parts."""
-        return [p.width for p in self.parts if p.state is not None]
+        return [p.width for p in self.parts if p.state is not None and p.decay == 0]
 
     @property
     def is_square(self) -> bool:
@@ -246,7 +203,7 @@ class Mixture(ThermalAverages):
 
     @staticmethod
     def _is_plain(part: Part) -> bool:
-        return bool(part.factor == 1) and not part.box
+        return bool(part.factor == 1) and not part.box and not part.end
 
     @property
     def logarithm(self) -> Expr:
@@ -287,10 +244,26 @@ class Mixture(ThermalAverages):
     @property
     def variance(self) -> Expr:
         """The thermal variance of the state."""
+        if len(self.parts) == 2 and all(p.end and p.state == self.weight.state for p in self.parts):
+            return self._variance_beside_kink()
         if self._end is None and (not self.weight.is_field or len(self.parts) > 1):
             return super().variance
         (part,) = self.parts
         return part.width if self.is_square else part.width * (self._moment(2) - self._moment(1) ** 2)
+
+    def _variance_beside_kink(self) -> Expr:
+        """Those of the two sides, each counted from the kink, and the square of the distance of their means."""
+        x, means, own = self.weight.state, [], []
+        for p in self.parts:
+            if not p.end:
+                continue
+            end, _ = p.end
+            away = x - p.turn * end
+            means.append(p.over(x) / p.over(S.One))
+            own.append(p.over(away**2) / p.over(S.One) - (p.over(away) / p.over(S.One)) ** 2)
+        lean = tanh(_tidy(self.parts[0].total - self.parts[1].total) / 2)
+        apart = (1 - lean**2) / 4 * (means[0] - means[1]) ** 2
+        return (own[0] + own[1]) / 2 + lean * (own[0] - own[1]) / 2 + apart
 
     @cached_property
     def _end(self) -> Expr | None:
@@ -322,29 +295,22 @@ class Mixture(ThermalAverages):
 def is_closed(weight: Weight) -> bool:
     """Whether the sum over all states of a weight that is neither a Gaussian nor discrete has a closed form."""
     x, center, scale = weight.state, Dummy("c", real=True), Dummy("s", positive=True)
+    rest = split(weight.energy, x)[3]
+    if has_kink(weight):
+        return True
     if not weight.is_field:
-        return all(q.family.values for q in weight.states) or split(weight.energy, x)[3] == 0
-    factor = in_tails(exp(-weight.beta * split(weight.energy, x)[3])).xreplace({x: center + scale * ZETA})
+        return all(q.family.values for q in weight.states) or rest == 0
+    factor = in_tails(exp(-weight.beta * rest)).xreplace({x: center + scale * ZETA})
     return not factor.has(ZETA) or not gaussian_average(factor, ZETA).has(GaussianAverage)
+
+
+def has_kink(weight: Weight) -> bool:
+    """Whether a site has one state, whose energy has one kink and is a square on both sides of it."""
+    x = weight.state
+    rest = split(weight.energy, x)[3] if weight.states == [x] else S.Zero
+    return rest != 0 and not weight.bounds and kink(rest, x) is not None
 
 
 def _tidy(gap: Expr) -> Expr:
     """The difference of two totals, in which what they have in common is gone."""
     return gap.expand()
-
-
-def split(energy: Expr, x: SiteQuantity) -> tuple[Expr, Expr, Expr, Expr]:
-    """What an energy holds without a state, its slope and its curvature in it, and what is none of these."""
-    fixed = slope = curvature = rest = S.Zero
-    for term in Add.make_args(energy.expand()):
-        if not term.has(x):
-            fixed += term
-        elif term.is_polynomial(x):
-            powers = dict(Poly(term, x).terms())
-            fixed += powers.pop((0,), S.Zero)
-            slope += powers.pop((1,), S.Zero)
-            curvature += 2 * powers.pop((2,), S.Zero)
-            rest += Add(*(c * x**n for (n,), c in powers.items()))
-        else:
-            rest += term
-    return fixed, slope, curvature, rest

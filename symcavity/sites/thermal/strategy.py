@@ -26,11 +26,11 @@ from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import LawFunction
-from symcavity.sites.branching.averages import quenched_average
 from symcavity.sites.branching.strategy import Branching, sign_relations
 from symcavity.sites.by_parts import by_parts, weights
 from symcavity.sites.linear import Linear
-from symcavity.sites.protocol import Heard, SiteProblem, Solution, Strategy, without_curvature
+from symcavity.sites.protocol import Heard, LawSolution, SiteProblem, Strategy, without_curvature
+from symcavity.sites.quenched_laws import quenched_average
 from symcavity.sites.site import Site, response_steps
 from symcavity.sites.thermal.averages import ThermalAverages
 from symcavity.sites.thermal.fluctuation import ZETA, Fluctuation
@@ -59,7 +59,9 @@ def at_zero_temperature(problem: SiteProblem) -> SiteProblem:
         was = weight.told.get(h.declared.emission, h.declared.emission)
         known = [f for f in weight.cold.fields if f.coupling == h.declared.coupling and f.emission == was]
         if len(known) != 1:
-            raise UnsupportedLaw(f"{h.declared.as_sum} is heard at no zero temperature.", "problem.gibbs(beta)")
+            raise UnsupportedLaw(
+                f"At zero temperature no field corresponds to {h.declared.as_sum}.", "problem.gibbs(beta)"
+            )
         own = tuple(
             replace(k, through=replace(k.through, emission=weight.told.get(k.emission, k.emission)))
             for k in h.feedback
@@ -96,7 +98,7 @@ class Thermal:
         weight = problem.law.weight
         return weight is not None and not weight.others
 
-    def solve(self, problem: SiteProblem) -> Solution:
+    def solve(self, problem: SiteProblem) -> LawSolution:
         """Solve the law at zero temperature; thermal averages are taken about that.
 
         Raises
@@ -115,11 +117,11 @@ class Thermal:
                 signs |= {k.symbol: way for k in own if way}
             still = problem.signed(signs)
             laid = laid_out(still, mixture(still).positive)
-            return Solution(ThermalSolution(still, still, FORMULAS, laid), signs)
+            return LawSolution(ThermalSolution(still, still, FORMULAS, laid), signs)
         strategy = next(s for s in AT_ZERO if s.applies(cold))
         found = strategy.solve(cold)
         signed, still = problem.signed(found.signs), cold.signed(found.signs)
-        return Solution(ThermalSolution(signed, still, strategy, found.solved), found.signs)
+        return LawSolution(ThermalSolution(signed, still, strategy, found.solved), found.signs)
 
     def ensemble(self, site: Site) -> ThermalEnsemble:
         """The averages of the site over its weight and its Gaussian fields."""

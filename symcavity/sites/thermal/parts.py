@@ -1,0 +1,184 @@
+"""The parts of a weight: Gaussians, whole ones, between two ends, or on one side of an end.
+
+An energy that has one kink and is a square on both of its sides gives two parts. Each is half of a Gaussian, whose
+moments are truncated ones, so that nothing is integrated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sympy import Abs, Add, Dummy, Expr, Piecewise, Poly, S, binomial, factorial, log, sqrt
+
+from symcavity.algebra.gaussian import gaussian_average
+from symcavity.algebra.phi import phi
+from symcavity.algebra.piecewise import Builder, NotPiecewisePolynomial, Undetermined
+from symcavity.algebra.signs import OpenSlope, Signs
+from symcavity.algebra.tails import log_tail
+from symcavity.algebra.texsymbol import TexSymbol
+from symcavity.errors import UnsupportedLaw
+from symcavity.model.quantities import SiteQuantity
+
+ZETA = TexSymbol("zeta", "\\zeta")  # a standard Gaussian, which no parameter is
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the weight of a site.
+
+    Attributes
+    ----------
+    values : mapping
+        The discrete states.
+    log : Expr
+        The logarithm of its total without the factor.
+    state : SiteQuantity or None
+        The continuous state, which is Gaussian but for the factor.
+    centre, width : Expr
+        Its mean and variance.
+    factor : Expr
+        What else its weight is multiplied by.
+    box : tuple of Expr
+        The two ends between which the state is held; empty where it is not.
+    end : tuple of (Expr, int)
+        Where half of the Gaussian ends, and on which side of that it lies; empty of a whole one.
+    turn : Expr
+        By what the state is turned, 1 or -1: centre, box and end are those of the turned one.
+    decay : Expr
+        Where the energy is a line beyond the end: how fast the weight falls there. Zero where it is a Gaussian.
+    """
+
+    values: Mapping[Any, Expr]
+    log: Expr
+    state: SiteQuantity | None = None
+    centre: Expr = S.Zero
+    width: Expr = S.Zero
+    factor: Expr = S.One
+    box: tuple[Expr, ...] = ()
+    end: tuple[Expr, int] | tuple[()] = ()
+    turn: Expr = S.One
+    decay: Expr = S.Zero
+
+    def over(self, body: Expr) -> Expr:
+        """The average of an expression times the factor over the Gaussian."""
+        if self.end:
+            return self._beyond(body.xreplace(dict(self.values)), *self.end)
+        if self.box:
+            return self._in_box(body.xreplace(dict(self.values)) * self.factor)
+        inside = (body.xreplace(dict(self.values)) * self.factor).xreplace(
+            {self.state: self.centre + sqrt(self.width) * ZETA} if self.state is not None else {}
+        )
+        return gaussian_average(inside, ZETA) if inside.has(ZETA) else inside
+
+    def _beyond(self, body: Expr, end: Expr, way: int) -> Expr:
+        """The average of a polynomial on one side of an end, zero on the other: in powers of what is beyond the end."""
+        y, turned, scale = Dummy("y", real=True), Dummy("turned", real=True), sqrt(self.width)
+        inside = body.xreplace({self.state: turned * (end + way * y)})
+        if not inside.is_polynomial(y, turned):
+            raise UnsupportedLaw(
+                f"{body} is averaged at a temperature over {self.state}, whose energy has a kink.",
+                "polynomials of it there",
+            )
+        terms = Poly(inside, y, turned).terms()  # the square of what turns is one
+        if self.decay != 0:
+            return Add(*(c * self.turn ** (m % 2) * factorial(n) / self.decay**n for (n, m), c in terms))
+        reach = way * (self.centre - end) / scale
+        return Add(*(c * self.turn ** (m % 2) * scale**n * phi(n, reach) for (n, m), c in terms))
+
+    def _in_box(self, body: Expr) -> Expr:
+        """The average of a polynomial between two ends, zero elsewhere.
+
+        The box is turned such that the Gaussian lies on its upper side: what is left of it there is a difference of
+        two tails, of which the second is the smaller one by far if both are small.
+        """
+        low, high = self.box
+        middle, half, scale = (low + high) / 2, (high - low) / 2, sqrt(self.width)
+        way = Piecewise((S.One, self.centre >= middle), (S.NegativeOne, True))
+        away, y = Abs(self.centre - middle), Dummy("y", real=True)
+        inside = body.xreplace({ZETA: (self.state - self.centre) / scale}).xreplace({self.state: middle + way * y})
+        if not inside.is_polynomial(y):
+            raise UnsupportedLaw(
+                f"{body} is averaged at a temperature over {self.state} between two bounds.", "polynomials of it there"
+            )
+
+        def below(end: Expr, power: int) -> Expr:
+            """E[y**power] where y is below an end, in powers of what is missing to it."""
+            lacks = (scale**n * phi(n, (end - away) / scale) for n in range(power + 1))
+            return Add(*(binomial(power, n) * end ** (power - n) * (-1) ** n * m for n, m in enumerate(lacks)))
+
+        terms = Poly(inside, y).terms()
+        return Add(*(c * (below(half, n) - below(-half, n)) for (n,), c in terms))
+
+    @property
+    def total(self) -> Expr:
+        """The logarithm of its total."""
+        if self.decay != 0:
+            return self.log
+        if self.end:
+            end, way = self.end
+            return self.log + log_tail(way * (self.centre - end) / sqrt(self.width))
+        whole = self.over(S.One)
+        return self.log if whole == 1 else self.log + log(whole)
+
+
+def split(energy: Expr, x: SiteQuantity) -> tuple[Expr, Expr, Expr, Expr]:
+    """What an energy holds without a state, its slope and its curvature in it, and what is none of these."""
+    fixed = slope = curvature = rest = S.Zero
+    for term in Add.make_args(energy.expand()):
+        if not term.has(x):
+            fixed += term
+        elif term.is_polynomial(x):
+            powers = dict(Poly(term, x).terms())
+            fixed += powers.pop((0,), S.Zero)
+            slope += powers.pop((1,), S.Zero)
+            curvature += 2 * powers.pop((2,), S.Zero)
+            rest += Add(*(c * x**n for (n,), c in powers.items()))
+        else:
+            rest += term
+    return fixed, slope, curvature, rest
+
+
+@dataclass(frozen=True)
+class Kink:
+    """An energy that is a square on both sides of a place, up to constants.
+
+    Attributes
+    ----------
+    turn : Expr
+        By what the state is turned, 1 or -1.
+    place : Expr
+        Where the turned state has its kink.
+    sides : tuple of (Expr, Expr, Expr)
+        Below and above: constant, slope and curvature in the turned state.
+    """
+
+    turn: Expr
+    place: Expr
+    sides: tuple[tuple[Expr, Expr, Expr], tuple[Expr, Expr, Expr]]
+
+
+def kink(rest: Expr, x: SiteQuantity) -> Kink | None:
+    """Where an energy has its one kink, and the squares beside it; None of others, and of what only jumps."""
+    mark = Dummy("x", real=True)
+    body, signs, turn = rest.xreplace({x: mark}), Signs(), S.One
+    try:
+        try:
+            pieces = Builder(mark, signs).build(body).pruned()
+        except OpenSlope as open_:  # on which side is which depends on the sign of a slope: it is turned with that
+            slope = open_.coefficient
+            signs = Signs(reflect=slope)
+            pieces = Builder(mark, signs).build(body).pruned()
+            turn = Piecewise((S.One, slope >= 0), (S.NegativeOne, True))
+    except (NotPiecewisePolynomial, Undetermined, OpenSlope):
+        return None
+    if len(pieces.breaks) != 1 or not 1 < max(map(len, pieces.values)) <= 3:
+        return None
+
+    def coefficients(found: Any) -> tuple[Expr, Expr, Expr]:
+        fixed, slope, half = (*map(signs.restore, found), *[S.Zero] * (3 - len(found)))
+        return fixed, slope, 2 * half
+
+    below, above = map(coefficients, pieces.values)
+    return Kink(turn, signs.restore(pieces.breaks[0]), (below, above))
