@@ -54,8 +54,8 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
     elif system.weights:
         minimize = system.rewritten.typed.objective
         beta = next(iter(system.weights.values())).beta
-        data |= {"minimize": minimize, "subject_to": []}
-        data |= {"lowest": True, "subject_to": list(system.rewritten.typed.entries)} if beta == oo else {"beta": beta}
+        data |= {"minimize": minimize, "subject_to": list(system.rewritten.typed.entries)}
+        data |= {"lowest": True} if beta == oo else {"beta": beta}
     else:
         equations, conditions = system.typed
         data |= {"equations": list(equations), "conditions": list(conditions)}

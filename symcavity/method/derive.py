@@ -25,14 +25,14 @@ from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Law
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.ranges import margins
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import MANY, OrderParameter
 from symcavity.sites.branching.arranging import IllPosed
-from symcavity.sites.protocol import SiteProblem, Solution, Strategy
+from symcavity.sites.protocol import LawSolution, SiteProblem, Strategy
 from symcavity.sites.site import Site
 from symcavity.sites.strategies import solved_by
 
@@ -53,6 +53,8 @@ class Derived:
         Each order parameter by the single-site average that it stands for.
     steps : callable
         Gives what each verb claimed, kind by kind: a theory is solved without its record.
+    taken : tuple of Quenched
+        The parameters that were marked positive, as they are there.
     """
 
     system: System
@@ -62,6 +64,7 @@ class Derived:
     closures: dict[OrderParameter, Expr]
     global_equations: list[Equation]
     steps: Callable[[], tuple[Step, ...]]
+    taken: tuple[Quenched, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ class _Opened:
     """One kind after the verbs that need no order parameters: its identified and solved law."""
 
     identified: Identified
-    solution: Solution
+    solution: LawSolution
     strategy: Strategy
     problem: SiteProblem
     steps: tuple[Step, ...]
@@ -98,7 +101,9 @@ def derive(system: System, *, naive: bool = False) -> Derived:
             if not strict:
                 raise
             continue
-        return _closed(candidate, opened, make, dropped_kind(system) if naive else None)
+        marked = {q.name for q in system.quenched if q.positive}
+        taken = tuple(q for q in candidate.quenched if q.positive and q.name not in marked)
+        return replace(_closed(candidate, opened, make, dropped_kind(system) if naive else None), taken=taken)
     raise last or IllPosed("The system has no solution.")
 
 

@@ -27,11 +27,11 @@ from symcavity.model.times import Time
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 
-LETTERS = ("t", "k", "n", "tau")
+LETTERS = ("t", "k", "n", "tau")  # of the time
 
 
 @dataclass(frozen=True)
-class Descent:
+class DescentOrigin:
     """Where the equations of motion of a system come from.
 
     Attributes
@@ -76,6 +76,7 @@ def descent(problem: Problem, rate: Any, momentum: Any = 0, batch: Any = 1, init
     rate = None if rate is None else _number(rate, "rate", "eta")
     momentum = _number(momentum, "momentum", "m")
     batch = _number(batch, "batch", "b")
+    given = {s.name for e in (rate, momentum, batch) if e is not None for s in e.free_symbols}
     if rate == 0:
         raise DeclarationError("The rate of the descent is 0: nothing moves.", "a positive rate", "rate=Symbol('eta')")
     if problem.fixed:
@@ -87,7 +88,8 @@ def descent(problem: Problem, rate: Any, momentum: Any = 0, batch: Any = 1, init
     if batch == 0 or (batch - 1).is_positive:
         raise DeclarationError(f"The batch of the descent is {batch}.", "a share of the data, above 0 and at most 1")
     bare = problem.with_means()
-    time, name = Time(_letter(bare)), fresh_name(set(bare.rewritten.typed.names), "s", "s_batch")
+    taken = {*bare.rewritten.typed.names, *given}
+    time, name = Time(fresh_name(taken, *LETTERS)), fresh_name(taken, "s", "s_batch")
     mask = None if batch == 1 else Quenched(name, mu, positive=True)[mu]
     if mask is not None:
         bare.objective = bare.objective | {DATUM: mask / batch * bare.objective[DATUM]}
@@ -101,7 +103,7 @@ def descent(problem: Problem, rate: Any, momentum: Any = 0, batch: Any = 1, init
     gone += [Equation(S.Zero, e.xreplace(sums)) for _, e, _ in record.multipliers]
     instant = [*(e for e in equations if e not in gone), *(e for pair in held.values() for e in pair)]
     moving = _moving(steps, instant)
-    over = {q: _over(q, time) for q in moving}
+    over = {q: _over(q, _free_name(q, given, bare), time) for q in moving}
     if mask is not None:
         over[mask.family] = Quenched(name, mu, over=time, law={1: batch, 0: 1 - batch})
 
@@ -120,7 +122,7 @@ def descent(problem: Problem, rate: Any, momentum: Any = 0, batch: Any = 1, init
         [*problem.ranges, *([] if batch.is_number else [batch <= 1])],
         initial=start,
         name=f"Gradient {'flow' if rate is None else 'descent'}: {problem.name}" if problem.name else "",
-        origin=Descent(
+        origin=DescentOrigin(
             problem, at(objective), rate, momentum, batch, mask and at(mask), tuple(map(at, steps)),
             tuple(Equation(q, value) for q, value in begin.items()),
         ),
@@ -179,13 +181,19 @@ def _refuse(problem: Problem, record: Lagrangian, pairs: Sequence[Any]) -> None:
     bounds = [relation for relation in problem.typed[1] if not isinstance(relation, Eq)]
     if problem.given:
         raise UnsupportedLaw(
-            f"{next(iter(problem.given))} stands for an average of quenched parameters.", "averages of states"
+            f"{next(iter(problem.given))} stands for an average of quenched parameters, which a descent does "
+            "not support.",
+            "averages of states",
         )
     if pairs or record.conditions or bounds:
         held = [*bounds, *(c.declared for _, c in record.conditions)] or list(problem.typed[1])
-        said = f"The constraint {held[0]} stands" if held else "A global variable that is not negative stands"
+        said = (
+            f"Gradient descent does not keep the constraint {held[0]}"
+            if held
+            else "Gradient descent does not keep a global variable from becoming negative"
+        )
         raise UnsupportedLaw(
-            f"{said} in the way of a descent.",
+            f"{said}.",
             "objectives without constraints, but for equalities that define a state, Eq(u[i], Sum(...))",
             "a penalty; or a System of your own: projected steps, Max(0, w[i, t] - rate*...), or ascent in multipliers",
         )
@@ -227,22 +235,24 @@ def _moving(steps: Mapping[Any, Any], instant: Sequence[Equation]) -> list[Any]:
         found |= dict.fromkeys(more)
 
 
-def _over(family: Any, time: Time) -> Any:
+def _free_name(family: Any, given: set[str], problem: Problem) -> str:
+    """The name of a family; another one if it is ours and a parameter of the descent has it."""
+    typed = problem.rewritten.typed.names
+    return str(family.name) if family.name in typed else fresh_name({*given, *typed}, family.name)
+
+
+def _over(family: Any, name: str, time: Time) -> Any:
     """The same family over a time."""
     if isinstance(family, Global):
-        return SharedState(family.name, time)
+        return SharedState(name, time)
     (kind,) = family.slots
     if family.components:
-        raise UnsupportedLaw(f"{family.name} has components, and would move.", "scalar states, of systems in time")
+        raise UnsupportedLaw(
+            f"{family.name} has components, and would depend on time.", "scalar states, of systems in time"
+        )
     if isinstance(family, Field):
-        return Field(family.name, index=kind.index, over=time)
-    return Variable(family.name, kind.index, over=time)
-
-
-def _letter(problem: Problem) -> str:
-    """A letter for the time that the declaration does not use."""
-    taken = set(problem.rewritten.typed.names)
-    return fresh_name(taken, *LETTERS)
+        return Field(name, index=kind.index, over=time)
+    return Variable(name, kind.index, over=time)
 
 
 def _initial(entries: Sequence[Any], states: Sequence[Any]) -> dict[Any, Expr]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from sympy import Add, Dummy, Expr, Function, Mul, Pow, Sum, Symbol, cancel, collect, fraction
+from sympy import Add, Dummy, Expr, Function, Mul, Pow, Sum, Symbol, cancel, collect, exp, fraction
 from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.algebra.factors import factor, factor_list, together
@@ -111,12 +111,17 @@ def _tidy_body(body: Expr) -> Expr:
 
 
 def _spread(body: Expr) -> Expr:
-    """Distribute a numerator that is a sum, so that each term has its own constant."""
-    top, bottom = fraction(body)
+    """Distribute a numerator that is a sum, so that each term has its own constant.
+
+    Exponentials stay whole: the parts of the exponent of a density may each be beyond all numbers.
+    """
+    bound = body.has(GaussianAverage, ImplicitAverage)  # of which they may hold the variable
+    whole = {} if bound else {e: Dummy("e", positive=True) for e in body.atoms(exp)}
+    top, bottom = fraction(body.xreplace(whole))
     if not top.is_Add and not any(f.is_Add for f in Mul.make_args(top)):
         return body
-    wide = top.expand()
-    return Add(*(term / bottom for term in Add.make_args(wide)))
+    back = {mark: e for e, mark in whole.items()}
+    return Add(*(term / bottom for term in Add.make_args(top.expand()))).xreplace(back)
 
 
 @lru_cache(maxsize=4096)
@@ -260,11 +265,36 @@ def _collected(expr: Expr) -> Expr:
     return -top / -bottom if top.could_extract_minus_sign() else top / bottom
 
 
+def multiples(rows: Mapping[Symbol, Expr], parameters: Collection[Symbol]) -> dict[Symbol, Expr]:
+    """The symbols whose right-hand sides are multiples of earlier ones, by parameters that do not vanish.
+
+    Parameters
+    ----------
+    rows : mapping
+        Right-hand sides by their symbols.
+    parameters : collection of Symbol
+        What is given.
+    """
+
+    def is_known(factor: Expr) -> bool:
+        base = factor.as_base_exp()[0]
+        return bool((base.is_Number or base in parameters) and factor.is_nonzero)
+
+    first: dict[Expr, tuple[Symbol, Expr]] = {}
+    same: dict[Symbol, Expr] = {}
+    for symbol, value in rows.items():
+        front = Mul(*filter(is_known, Mul.make_args(value)))
+        one, share = first.setdefault(value / front, (symbol, front))
+        if one != symbol:
+            same[symbol] = front / share * one
+    return same
+
+
 def eliminate(
     equations: Sequence[Expr],
     unknowns: Sequence[Symbol],
     last: Iterable[Symbol] = (),
-    same: Mapping[Symbol, Symbol] | None = None,
+    same: Mapping[Symbol, Expr] | None = None,
     positive: Sequence[Expr] = (),
 ) -> Closed:
     """Eliminate unknowns that stand linearly in some equation, the simplest first.
@@ -278,7 +308,7 @@ def eliminate(
     last : iterable of Symbol
         Unknowns to solve for only after all others, such as the load alpha.
     same : mapping, optional
-        Unknowns that are equal to others from the start; none of ``equations`` is theirs.
+        Unknowns that are others from the start, but for parameters; none of ``equations`` is theirs.
     positive : sequence of Expr
         Denominators that are positive at the root.
     """

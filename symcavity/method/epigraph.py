@@ -121,8 +121,9 @@ def epigraph(
                 raise NotConvex(
                     f"{kink} enters the objective with the factor {slope}.",
                     "positive factors of Abs and Max, negative ones of Min",
-                    "declare the factor's sign: Symbol('...', positive=True), Quenched('...', mu, positive=True), or "
-                    "a range of parameters such as beta < 1 in subject_to",
+                    "declare the factor's sign: Symbol('...', positive=True), Quenched('...', mu, positive=True); its "
+                    "values, where it may be zero as a mask, Quenched('...', mu, law={0: '1/2', 1: '1/2'}); or a range "
+                    "of parameters such as beta < 1 in subject_to",
                 )
             bound = Variable(fresh("t"), side.index).at_site()
             body = body.xreplace({kink: bound})

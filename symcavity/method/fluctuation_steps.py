@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from sympy import Add, Expr
+from sympy import Expr, S
 
-from symcavity.method.fluctuations import shared_overlaps, single_site_minima
+from symcavity.method.fluctuations import scatter, shared_overlaps, single_site_minima
+from symcavity.method.given_emissions import Curvature, curvatures
 from symcavity.method.naming import at_zero
 from symcavity.method.theory import Theory
-from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
-from symcavity.model.kinds import Kind, N, in_units_of_n
+from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Variable
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
@@ -33,6 +33,8 @@ class Fluctuations:
         What a site of each kind adds to the minimum, in its states and fields.
     overlaps : Expr
         The overlaps of messages times those of emissions, summed over the couplings, per feature.
+    given : tuple of Curvature
+        What emissions that are given feel of the minima of their neighbors, by the names of these.
     """
 
     theory: Theory
@@ -40,11 +42,29 @@ class Fluctuations:
     overlaps: Expr
 
     @cached_property
+    def given(self) -> tuple[Curvature, ...]:
+        """The curvatures that emissions which are given feel; raises UnsupportedLaw as :func:`curvatures`."""
+        return tuple(curvatures(self.theory, self.names))
+
+    @cached_property
     def names(self) -> dict[Kind, Any]:
         """The name of what a site of each kind adds."""
         taken = set(self.theory.system.variables)
         letter = next(name for name in ("M", "E", "m_e") if name not in taken)
         return {kind: Variable(letter, kind.index).at_site() for kind, m in self.minima.items() if m != 0}
+
+    @cached_property
+    def bends(self) -> tuple[OrderParameter, ...]:
+        """The names of the curvatures."""
+        taken = {*map(str, self.theory.system.parameters), *self.theory.system.variables}
+        letter = next(name for name in ("K", "B", "K_E") if name not in taken)
+        several = len(self.given) > 1
+        return tuple(OrderParameter(f"{letter}_{n}" if several else letter) for n in range(1, len(self.given) + 1))
+
+    @property
+    def bent(self) -> list[tuple[Kind, Expr]]:
+        """What given emissions add to the minima of the kinds that send them."""
+        return [(c.sender, bend * c.emissions / 2) for c, bend in zip(self.given, self.bends, strict=True)]
 
     @property
     def symbol(self) -> OrderParameter:
@@ -55,15 +75,20 @@ class Fluctuations:
     @property
     def equation(self) -> Equation:
         """The variance between instances of the minimum, over N, by the minima of single sites."""
-        parts = [
-            in_units_of_n(kind.size / N) * (Average(m**2) - Average(m) ** 2) for kind, m in self.names.items()
-        ]
-        return Equation(self.symbol, Add(*parts) - self.theory.observable(self.overlaps))
+        every = {kind: self.names.get(kind, S.Zero) for kind in self.minima}
+        return Equation(self.symbol, scatter(every, self.bent) - self.theory.observable(self.overlaps))
+
+    def curvatures(self) -> list[Equation]:
+        """The curvatures by the minima of single sites."""
+        known = {meaning: symbol for symbol, meaning in self.theory.order_parameters.items()}
+        return [Equation(bend, c.value.xreplace(known)) for c, bend in zip(self.given, self.bends, strict=True)]
 
 
 def fluctuations_of(theory: Theory) -> Fluctuations:
-    """The scatter of the minimum; raises UnsupportedLaw as :func:`single_site_minima`."""
-    return Fluctuations(theory, single_site_minima(theory), shared_overlaps(theory))
+    """The scatter of the minimum; raises UnsupportedLaw as :func:`variance_of_minimum`."""
+    found = Fluctuations(theory, single_site_minima(theory), shared_overlaps(theory))
+    _ = found.given
+    return found
 
 
 def fluctuation_steps(found: Fluctuations) -> list[Step]:
@@ -87,13 +112,35 @@ def fluctuation_steps(found: Fluctuations) -> list[Step]:
             assumptions=(("independence", {}),),
             rests_on=tuple(f"{kind.key}.effective_law" for kind in theory.inserted),
         ),
+        *_bent(found, make),
         make(
             "fluctuations.coincide",
             "copies_coincide",
             [found.equation],
             data={"variance": found.symbol, "quenched": quenched},
             assumptions=(("self_averaging", {}),),
-            rests_on=("fluctuations.share", "fluctuations.minima"),
+            rests_on=("fluctuations.share", "fluctuations.minima", *(["fluctuations.given"] if found.given else [])),
         ),
     ]
     return [replace(step, evidence={"theory": theory, "fluctuations": found}) for step in steps]
+
+
+def _bent(found: Fluctuations, make: StepMaker) -> list[Step]:
+    """What emissions that are given add; nothing where there are none."""
+    if not found.given:
+        return []
+    fields = [h.declared for site in found.theory.inserted.values() for h in site.heard if not h.declared.states()]
+    return [
+        make(
+            "fluctuations.given",
+            "given_emissions",
+            found.curvatures(),
+            data={
+                "emissions": list(dict.fromkeys(f.emission for f in fields)),
+                "fields": list(dict.fromkeys(f.as_sum for f in fields)),
+                "added": [at_zero(more, sender) for sender, more in found.bent],
+            },
+            assumptions=(("independence", {}),),
+            rests_on=("fluctuations.minima",),
+        )
+    ]

@@ -12,17 +12,18 @@ by bit.  At ``u = 1`` the copies coincide, and ``V(1)`` is the variance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from sympy import Add, Expr, KroneckerDelta, Mul, S, Symbol, cancel, expand_mul
+from sympy import Add, Expr, KroneckerDelta, S, Symbol, expand_mul
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import coupling_covariance
+from symcavity.method.given_emissions import curvatures, split_by_ends
+from symcavity.method.matched import matching
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, N, in_units_of_n
-from symcavity.model.quantities import site_quantities
 from symcavity.sites.protocol import Heard
 from symcavity.sites.site import Site
 
@@ -37,8 +38,7 @@ def single_site_minima(theory: Theory) -> dict[Kind, Expr]:
     Raises
     ------
     UnsupportedLaw
-        For systems without an objective, the naive analysis, labels that are drawn on a field, vector fields, and
-        couplings with a reciprocity.
+        For systems without an objective, the naive analysis, vector fields, and couplings with a reciprocity.
     """
     check_minimum(theory)
     return {kind: minimum_of(theory, site) for kind, site in theory.inserted.items()}
@@ -50,14 +50,26 @@ def variance_of_minimum(theory: Theory) -> Expr:
     Couplings and quenched parameters are drawn anew in each instance.  For one coupling between features and data it is
     ``alpha Var(M_d) + Var(M_f) - alpha <lambda**2> <w**2>``.
 
+    What emissions that are given add to ``M`` is in :mod:`symcavity.method.given_emissions`.
+
     Raises
     ------
     UnsupportedLaw
-        As :func:`single_site_minima`.
+        As :func:`single_site_minima` and :func:`symcavity.method.given_emissions.curvatures`.
     """
     minima = single_site_minima(theory)
-    parts = [in_units_of_n(k.size / N) * (Average(m**2) - Average(m) ** 2) for k, m in minima.items() if m != 0]
-    return Add(*parts) - shared_overlaps(theory)
+    bent = [(c.sender, c.value * c.emissions / 2) for c in curvatures(theory, minima)]
+    return scatter(minima, bent) - shared_overlaps(theory)
+
+
+def scatter(minima: Mapping[Kind, Expr], bent: Sequence[tuple[Kind, Expr]]) -> Expr:
+    """The variances of what single sites add to the minimum, summed over all sites, per feature."""
+    parts = []
+    for kind in minima:
+        whole = minima[kind] + Add(*(more for sender, more in bent if sender == kind))
+        if whole != 0:
+            parts.append(in_units_of_n(kind.size / N) * (Average(whole**2) - Average(whole) ** 2))
+    return Add(*parts)
 
 
 def shared_overlaps(theory: Theory) -> Expr:
@@ -69,24 +81,22 @@ def shared_overlaps(theory: Theory) -> Expr:
 
 def check_minimum(theory: Theory) -> None:
     """Refuse a theory whose minimum is not a sum over sites and couplings; raises UnsupportedLaw."""
-    record, supported = theory.system.record, "convex problems that hear scalar fields of their states"
+    record, supported = theory.system.record, "convex problems that hear scalar fields"
     if record is None:
         raise UnsupportedLaw("A system of equations minimizes nothing, so that no minimum varies.", supported)
     if theory.is_naive:
         raise UnsupportedLaw("The naive analysis drops a feedback and has no minimum.", supported, "problem.cavity()")
-    found = [f"the label {label}, drawn on a field" for label in record.labels]
+    found: list[str] = []
     for f in record.fields:
         if f.components or f.inner:
             found.append(f"the vector field {f.as_sum}")
         elif f.coupling.family.reciprocity != 0:
             found.append(f"{f.coupling.family}, which has a reciprocity")
-        elif not f.states():
-            found.append(f"{f.as_sum}, a field without states")
     if found:
         raise UnsupportedLaw(
             f"The variance of the minimum is not derived for {found[0]}.",
             supported,
-            "a teacher within the residual, Sum(x[mu, i]*(w[i] - t[i]), (i, 1, N)); else the scatter of instances",
+            "the scatter of instances",
         )
 
 
@@ -113,19 +123,6 @@ def minimum_of(theory: Theory, site: Site) -> Expr:
     return own(total)
 
 
-def matching(site: Site, f: RandomField, sender: Kind, emission: Expr) -> tuple[Heard, Expr]:
-    """The field of a site that sums an emission through the coupling of a declared field, and the factor between."""
-    for h in site.heard:
-        if h.declared.sender == sender and h.declared.coupling.family == f.coupling.family:
-            ratio = cancel(emission / h.declared.emission)
-            if not site_quantities(ratio):
-                return h, ratio
-    raise UnsupportedLaw(
-        f"The variance of the minimum is not derived: {site.kind.site} does not hear {emission} as one field.",
-        "convex problems whose sites answer through the fields that the objective declares",
-    )
-
-
 def feedback(field: Heard, site: Site) -> Expr:
     """What the site's own trained emissions add to a field, at the mean self-couplings."""
     return Add(*(site.means[k.symbol] * k.emission for k in field.feedback if k.through.states()))
@@ -139,13 +136,8 @@ def _shared(f: RandomField, g: RandomField, messages: Mapping[Symbol, Expr]) -> 
     sizes = f.hearer.size * f.sender.size / N
     parts = []
     for term in Add.make_args(expand_mul(covariance)):
-        own = [[q for q in Mul.make_args(term) if _belongs(q, kind)] for kind in (f.hearer, f.sender)]
-        rest = Mul(*(q for q in Mul.make_args(term) if q not in own[0] and q not in own[1]))
-        heard = Average(Mul(*own[0], messages[f.symbol], messages[g.symbol]))
-        sent = Average(Mul(*own[1], f.emission, g.emission))
+        at_sender, at_hearer, rest = split_by_ends(term, f.hearer, f.sender)
+        heard = Average(at_hearer * messages[f.symbol] * messages[g.symbol])
+        sent = Average(at_sender * f.emission * g.emission)
         parts.append(in_units_of_n((rest * sizes).cancel()) * heard * sent)
     return Add(*parts)
-
-
-def _belongs(factor: Expr, kind: Kind) -> bool:
-    return any(kind in q.site for q in site_quantities(factor))

@@ -12,6 +12,7 @@ from symcavity.algebra.gathering import gathered
 from symcavity.algebra.wedges import by_angles
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.average import ParameterBook, at_index, field_covariance
+from symcavity.method.close import over_sites
 from symcavity.method.eliminate import tidy_arguments
 from symcavity.method.identify import field_of_site
 from symcavity.model.averages import Average, average, fresh
@@ -21,10 +22,11 @@ from symcavity.model.joined import join_fields
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, site_quantities
 from symcavity.model.system import System
-from symcavity.sites.branching.averages import SiteEnsemble, cholesky, quenched_average
+from symcavity.sites.branching.averages import SiteEnsemble, cholesky
 from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.solution import Region, SiteSolution
 from symcavity.sites.linear import LinearEnsemble
+from symcavity.sites.quenched_laws import quenched_average
 
 
 @dataclass(frozen=True)
@@ -91,9 +93,16 @@ def fresh_average(system: System, declared: Expr, closed: Callable[[Expr], Expr]
     """
     numbers = {a: Dummy("m", real=True, nonnegative=a.is_nonnegative) for a in declared.atoms(Average)}
     site = read_fresh(system, declared.xreplace(numbers))
-    covariance = {ends: closed(value) for ends, value in site.covariance().items()}
+    covariance = _closed_covariance(site, closed)
     found = tidy_arguments(by_angles(gathered(quenched_average(_over_labels(site, site.body, covariance)))))
     return found.xreplace({mark: closed(a) for a, mark in numbers.items()})
+
+
+def _closed_covariance(site: FreshSite, closed: Callable[[Expr], Expr]) -> dict[tuple[Symbol, Symbol], Expr]:
+    """The covariances in order parameters, and in the parameters of the fresh site itself, such as its variance."""
+    found = site.covariance()
+    known = {a: closed(a) for value in found.values() for a in over_sites(value)}
+    return {ends: value.xreplace(known) for ends, value in found.items()}
 
 
 def fresh_claims(system: System, declared: Iterable[Expr], closed: Callable[[Expr], Expr]) -> list[Equation]:
@@ -102,9 +111,9 @@ def fresh_claims(system: System, declared: Iterable[Expr], closed: Callable[[Exp
     for expr in declared:
         site = read_fresh(system, expr.xreplace({a: Dummy(real=True) for a in expr.atoms(Average)}))
         by_symbol = {f.symbol: f for f in site.fields}
-        for (a, b), value in site.covariance().items():
+        for (a, b), value in _closed_covariance(site, closed).items():
             meaning = average(fresh(by_symbol[a].as_sum * by_symbol[b].as_sum))
-            claims.setdefault(meaning, Equation(meaning, closed(value)))
+            claims.setdefault(meaning, Equation(meaning, quenched_average(value)))
     return list(claims.values())
 
 
@@ -157,11 +166,14 @@ def _by_signs(body: Expr, fields: Collection[Symbol]) -> Expr:
 
 def _over_labels(site: FreshSite, body: Expr, covariance: Mapping[tuple[Symbol, Symbol], Expr]) -> Expr:
     """The average over the fields, summed over the values of labels of a declared law."""
-    labels = (q for q in site_quantities(body, Quenched) if q.family.values and q.family.low is None)
+    held = [body, *(value for ends, value in covariance.items() if body.has(*ends))]
+    labels = (q for e in held for q in site_quantities(e, Quenched) if q.family.values and q.family.low is None)
     label = next(labels, None)
     if label is not None:
         law = label.family.law.args
-        return sum((_over_labels(site, w * body.xreplace({label: v}), covariance) for v, w in law), S.Zero)
+        at = ({ends: value.xreplace({label: v}) for ends, value in covariance.items()} for v, _ in law)
+        rows = zip(law, at, strict=True)
+        return sum((_over_labels(site, w * body.xreplace({label: v}), there) for (v, w), there in rows), S.Zero)
     for q in site_quantities(body, Quenched):
         if q.family.low is not None and q.family.given is not None and not body.has(q.family.given):
             return _over_labels(site, q.family.weight(q) * body, covariance)  # summed with averages over parameters

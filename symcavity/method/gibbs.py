@@ -25,6 +25,7 @@ from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, si
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
+from symcavity.sites.thermal.fluctuation import KINKS
 from symcavity.sites.thermal.states import is_closed
 
 SUPPORTED = "convex problems without constraints, of one state a feature and one field with states a datum"
@@ -77,8 +78,8 @@ def gibbs(problem: Problem, beta: Any) -> System:
 
 
 def _is_summed(problem: Problem, beta: Expr) -> bool:
-    """Whether losses hold error functions, the averages of which over all states are closed: no minimum is needed."""
-    if not any(body.has(erf, erfc) for body in problem.objective.values()):
+    """Whether energies have error functions or kinks, and averages over all states are closed: no minimum is needed."""
+    if not any(body.has(erf, erfc, *KINKS) for body in problem.objective.values()):
         return False
     try:
         return all(map(is_closed, Measure(problem, beta).weights.values()))

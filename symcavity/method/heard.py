@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from sympy import Add, Dummy, Expr, S, Sum
@@ -43,17 +44,17 @@ def without_fields(system: System, expr: Any) -> Any:
         inside = {Dummy(real=True): a for a in expr.body.atoms(Average)}  # averages over other sites are numbers
         body = expr.body.xreplace({a: mark for mark, a in inside.items()})
         side = free_kind(body.xreplace({r: r.state for r in body.atoms(SiteResponse)}), str(expr))
-        found = expr if side is None else average(_in_variables(system.laws[side], body))
+        found = expr if side is None else average(_in_variables(system, system.laws[side], body))
         return found.xreplace({mark: without_fields(system, a) for mark, a in inside.items()})
     if isinstance(expr, Sum):
         side, body = site_sum(expr, str(expr))
-        return Sum(_in_variables(system.laws[side], body), side.range)
+        return Sum(_in_variables(system, system.laws[side], body), side.range)
     if not getattr(expr, "args", ()) or isinstance(expr, SiteQuantity | SiteResponse) or not expr.has(Sum):
         return expr
     return expr.func(*(without_fields(system, a) for a in expr.args))
 
 
-def _in_variables(law: Law, body: Expr) -> Expr:
+def _in_variables(system: System, law: Law, body: Expr) -> Expr:
     if not any(kind_of_sum(limits) for total in body.atoms(Sum) for limits in total.limits):
         return body  # sums over components are those of one site
     book = FieldBook()
@@ -65,11 +66,11 @@ def _in_variables(law: Law, body: Expr) -> Expr:
     rule: dict[Expr, Expr] = {}
     for f in book.all(law.kind):
         emissions = [f.emission], Add.make_args(f.emission.expand())  # a field as a whole, or a sum of several
-        values = next((v for some in emissions if None not in (v := [_heard(law, f, e) for e in some])), None)
+        values = next((v for some in emissions if None not in (v := [_heard(system, law, f, e) for e in some])), None)
         if values is None:
             raise DeclarationError(
                 f"The {law.kind.sites} do not hear {f.as_sum}.",
-                "sums that stand in the declaration: " + ", ".join(str(g.as_sum) for g in law.fields),
+                "sums that stand in the declaration: " + ", ".join(_typed_sums(system, law)),
                 "a variable of its own in its place, v = Variable(\"v\", "
                 f"{law.kind.index}), with Eq(v[{law.kind.index}], {f.as_sum}) in the declaration",
             )
@@ -77,14 +78,30 @@ def _in_variables(law: Law, body: Expr) -> Expr:
     return found.xreplace(rule)
 
 
-def _heard(law: Law, wanted: RandomField, emission: Expr) -> Expr | None:
+def _heard(system: System, law: Law, wanted: RandomField, emission: Expr) -> Expr | None:
     """The sum of an emission by the field of the law that it is a multiple of; None if there is none."""
     for known in law.fields:
         if known.coupling == wanted.coupling and not (known.inner or known.components or wanted.inner):
-            ratio = (emission / known.emission).cancel()
-            if not ratio.has(SiteQuantity):
-                return ratio * _solved(law, known)
+            for sent, value in _meanings(system, law, known).items():
+                ratio = (emission / sent).cancel()
+                if not ratio.has(SiteQuantity):
+                    return ratio * value
     return None
+
+
+def _meanings(system: System, law: Law, field: RandomField) -> dict[Expr, Expr]:
+    """What a field sums, and what the law calls it; at a temperature in states that fluctuate, too."""
+    found = {field.emission: _solved(law, field)}
+    weight, sender = law.weight, system.weights.get(field.sender)
+    if weight is not None and sender is not None and weight.is_field and not weight.others and field.states():
+        found[sender.told.get(field.emission, field.emission)] = weight.state
+    return found
+
+
+def _typed_sums(system: System, law: Law) -> list[str]:
+    """The fields of a law, in the words of the declaration."""
+    told = {f: system.weights[f.sender].told if f.sender in system.weights else {} for f in law.fields}
+    return [str(replace(f, emission=told[f].get(f.emission, f.emission)).as_sum) for f in law.fields]
 
 
 def _solved(law: Law, field: RandomField) -> Expr:

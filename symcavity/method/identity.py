@@ -16,6 +16,7 @@ from symcavity.algebra.factors import together
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.phi import phi, phi_reduce
 from symcavity.algebra.prove import prove
+from symcavity.algebra.tails import log_tail
 from symcavity.errors import NoClosedForm
 from symcavity.method.eliminate import linear_solution, numerator, simplest, tidy_arguments
 from symcavity.method.stein import stein_steps
@@ -194,10 +195,10 @@ def _consistency(theory: Theory, found: WorkIdentity, make: StepMaker) -> list[S
         ]
     proof: list[Step] = []
     proved = False
-    if not long:
-        claim = _as_identity(top)
+    if not long and top.count_ops() <= LONGEST:  # sides over one denominator may be far longer than both
+        claim = _as_identity(top, _letters(top))
         proof = stein_steps(theory, claim, make) if claim.difference.has(ProjectionAverage) else _proof(claim, make)
-        proved = bool(proof) or tidy_arguments(phi_reduce(claim.difference).expand()).expand() == 0
+        proved = bool(proof) or _vanishes(claim.difference)
     if not proved:  # in the order parameters as they are closed: what is put in would only lengthen it
         sides = (theory.observable(side) for side in (found.averaged.lhs, found.averaged.rhs))
         claim = Equation(*(simplest(tidy_arguments(side)) for side in sides))
@@ -211,9 +212,21 @@ def _consistency(theory: Theory, found: WorkIdentity, make: StepMaker) -> list[S
     return [first, *proof]
 
 
+def _letters(expr: Expr) -> dict[Expr, Dummy]:
+    """Stand-ins for averages that are left as integrals: they are equal as they are written, and not multiplied out."""
+    integrals = {node for node in expr.atoms(Average) if node.has(GaussianAverage)}
+    rest = expr.xreplace(dict.fromkeys(integrals, S.Zero)).atoms(GaussianAverage)
+    return {node: Dummy("a", real=True) for node in (*integrals, *rest)}
+
+
+def _vanishes(expr: Expr) -> bool:
+    """Whether an expression is zero by the rules for truncated moments."""
+    return bool(tidy_arguments(phi_reduce(expr.xreplace(_letters(expr))).expand()).expand() == 0)
+
+
 def _nested(expr: Expr) -> bool:
-    """Whether averages that stay open stand in the integrand of another one: no proof takes these apart."""
-    return any(node.args[0].has(GaussianAverage) for node in expr.atoms(GaussianAverage))
+    """Whether open averages or weights of parts stand in the integrand of another: no proof takes these apart."""
+    return any(node.args[0].has(GaussianAverage, log_tail) for node in expr.atoms(GaussianAverage))
 
 
 def _proof(claim: Equation, make: StepMaker) -> list[Step]:
@@ -235,9 +248,14 @@ def _proof(claim: Equation, make: StepMaker) -> list[Step]:
     ]
 
 
-def _as_identity(expr: Expr) -> Equation:
-    """Write ``expr = 0`` with its most complicated term alone on the left."""
-    expr = expr.expand()
+def _as_identity(expr: Expr, letters: dict[Expr, Dummy]) -> Equation:
+    """Write ``expr = 0`` with its most complicated term alone on the left; what has a letter stays as it is."""
+    found = _solved(expr.xreplace(letters).expand())
+    back = {letter: node for node, letter in letters.items()}
+    return Equation(found.lhs.xreplace(back), found.rhs.xreplace(back))
+
+
+def _solved(expr: Expr) -> Equation:
     orders = [node.args[0] for node in expr.atoms(phi)]
     if orders:
         highest = max(orders)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import chain, count
 from typing import Any
 
-from sympy import Add, Eq, Expr, S, Sum, Symbol
+from sympy import Add, Eq, Expr, S, Sum, Symbol, cancel
 
 from symcavity.algebra.exponentials import as_fraction
 from symcavity.algebra.hinges import without_signs, without_steps
@@ -199,6 +199,12 @@ def _message(
     factor, rest = raw.as_independent(SiteQuantity, Anchor, as_Add=False)
     if (shared := next((dual for dual, other in record.duals if f.components and other == rest), None)) is not None:
         return factor * shared
+    if not f.components:
+        for dual, other in record.duals:  # a message that is another one, but for parameters, has no second name
+            ratio = cancel(raw / other)
+            bottom = ratio.as_numer_denom()[1]  # a parameter that may vanish is no divisor
+            if bottom.is_nonzero and not ratio.has(SiteQuantity, Anchor, *placeholders):
+                return ratio * dual
     if f.components and any(rest.has(q) for q in whole.values()):
         raw = rest
     else:

@@ -303,12 +303,17 @@ def is_square(energy: Expr, states: Sequence[Any]) -> bool:
 
 
 def emission_parts(f: RandomField) -> tuple[Expr, Expr, Expr]:
-    """What is sent as ``fixed + share*core``, with a core of states alone."""
+    """What is sent as ``fixed + share*core``, with a core of states alone.
+
+    States that meet their like in pairs meet them whole, as ``2*b[i] - 1`` of bits: the free energy counts these.
+    """
     moving = list(site_quantities(f.emission, Variable))
     fixed, rest = f.emission.expand().as_independent(*moving, as_Add=True)
     share, core = rest.as_independent(*moving, as_Add=False)
     if isinstance(core, Add) or families([core], Quenched):
         share, core = S.One, rest
+    if f.sender == f.hearer and not site_quantities(fixed):
+        fixed, core = S.Zero, core + fixed / share
     return fixed, share, core
 
 

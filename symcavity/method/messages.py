@@ -49,6 +49,7 @@ def conditions_met(system: System) -> dict[Kind, list[tuple[int, Symbol]]]:
     def price(row: int, g: Symbol) -> float:
         law, partner = system.laws[kinds[row]], system.partners[row]
         felt = any(e.difference.has(g) for e in law.equations) or any(q.has(g) for p in law.pairs for q in p.pair)
+        felt = felt or (law.weight is not None and any(e.has(g) for e in (law.weight.energy, *law.weight.bounds)))
         if partner is not None:
             return 0.0 if g == partner else _FORBIDDEN
         stands = any(term.has(g) for body in system.global_conditions[row].values() for term in _large(body))

@@ -26,7 +26,8 @@ from sympy import Add, Expr, S, Sum, Symbol, expand_mul
 from symcavity.algebra.joint import JointAverage
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import ParameterBook
-from symcavity.method.fluctuations import matching, minimum_of
+from symcavity.method.fluctuations import minimum_of
+from symcavity.method.matched import matching
 from symcavity.method.naming import at_zero
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
@@ -54,6 +55,17 @@ def turns(system: System) -> Iterator[tuple[dict[SiteQuantity, Expr], dict[Globa
             told = dict(zip(system.globals, others, strict=True))
             if moved and _is_mirror(system, moved, told):
                 yield moved, told
+
+
+@lru_cache(maxsize=32)
+def first_globals(system: System) -> Mapping[Global, float]:
+    """Where global variables begin as messages are passed: at zero, but for those that a step never leads from there.
+
+    At one begin those that are bounded by zero, and those whose sign tells one of two mirror images from the other:
+    at zero they are their own image, and every step keeps them so.
+    """
+    turned = {g for _, told in turns(system) for g, sign in told.items() if sign < 0} if system.weights else set()
+    return {g: float(bool(g.is_nonnegative) or g in turned) for g in system.globals}
 
 
 def _parities(system: System, moved: Mapping[SiteQuantity, Expr]) -> dict[Any, Expr]:

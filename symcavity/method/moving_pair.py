@@ -197,7 +197,7 @@ def moving_pair_of(theory: Theory, observed: Any, over: Any) -> MovingPair:
     if given != [system.time]:
         raise DeclarationError(
             f"over={over!r:.80}, and the states of this theory move over {system.time}.",
-            f"the time alone: noise and what is drawn anew vary along with it, [{system.time}]",
+            f"the time alone: noise and quantities that are drawn anew vary with it, [{system.time}]",
             EXAMPLE,
         )
     return MovingPair(theory, (system.time,), *_legs(theory, observed_state(system, observed)))

@@ -279,7 +279,7 @@ def _refuse(theory: Theory) -> None:
         raise _refused("the naive analysis, whose responses are not those of instances")
     if theory.system.time is not None:
         raise UnsupportedLaw(
-            "The states of this theory move.",
+            "The states of this theory depend on time.",
             "the dimension of their activity over time, where it is stationary",
             "theory.stationary(values).dimension(x)",
         )

@@ -28,8 +28,9 @@ from sympy import Add, Expr, S, cancel
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import message_response
-from symcavity.method.fluctuations import check_minimum, matching, shared_overlaps
+from symcavity.method.fluctuations import check_minimum, shared_overlaps
 from symcavity.method.heard import without_fields
+from symcavity.method.matched import answers
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind, N, in_units_of_n
@@ -65,7 +66,7 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class Moved:
+class PairAverage:
     """An order parameter, as the average of two answers, or of a slope, times a factor.
 
     Attributes
@@ -102,7 +103,7 @@ class Perturbed:
 
     sites: dict[Kind, tuple[Answered, ...]]
     shares: dict[Kind, Expr]
-    moved: tuple[Moved, ...]
+    moved: tuple[PairAverage, ...]
     overlaps: Expr
 
     def moves(self, kind: Kind, symbol: OrderParameter) -> Expr:
@@ -121,10 +122,13 @@ def perturbed(theory: Theory) -> Perturbed:
     Raises
     ------
     UnsupportedLaw
-        As :func:`symcavity.method.fluctuations.single_site_minima`; for variables that all sites share, several
-        fields of a site that are correlated, and couplings whose variance differs from site to site.
+        As :func:`symcavity.method.fluctuations.single_site_minima`; for fields of given emissions, variables that all
+        sites share, several fields of a site that are correlated, and couplings whose variance differs from site to
+        site.
     """
     check_minimum(theory)
+    if given := [f for f in theory.system.fields if not f.states()]:
+        raise _refused(f"{given[0].as_sum}, a field without states")
     if theory.system.globals:
         raise _refused(f"{theory.system.globals[0]}, which all sites share")
     sites = {kind: _fields(theory, site) for kind, site in theory.inserted.items()}
@@ -135,20 +139,9 @@ def perturbed(theory: Theory) -> Perturbed:
 
 def _fields(theory: Theory, site: Site) -> tuple[Answered, ...]:
     heard = [h for h in site.heard if h.declared.states()]
-    answers = {h.declared: S.Zero for h in heard}
-    record = theory.system.record
-    for f in record.fields:
-        message = record.messages[f.symbol]
-        if message == 0:
-            continue
-        for mine, other, emission, answer in (
-            (f.hearer, f.sender, f.emission, message), (f.sender, f.hearer, message, f.emission),
-        ):  # fmt: skip
-            if mine == site.kind:
-                h, ratio = matching(site, f, other, emission)
-                answers[h.declared] += ratio * answer
+    answered = answers(theory, site)
     for h, g in combinations(heard, 2):
-        if answers[g.declared] == 0 or not site_quantities(cancel(answers[h.declared] / answers[g.declared])):
+        if answered[g.declared] == 0 or not site_quantities(cancel(answered[h.declared] / answered[g.declared])):
             raise _refused(f"{site.kind.sites}, which answer alike to several fields")
     out = []
     for h in heard:
@@ -157,9 +150,9 @@ def _fields(theory: Theory, site: Site) -> tuple[Answered, ...]:
             raise _refused(f"{h.declared.coupling.family}, whose variance differs from site to site")
         if any(site.covariance[h.eta, g.eta] != 0 for g in heard if g is not h):
             raise _refused(f"{site.kind.sites}, which hear fields that are correlated")
-        psi = answers[h.declared]
+        psi = answered[h.declared]
         slopes = tuple(g.factor * message_response(theory.system, psi, g.declared) for g in heard)
-        back = tuple(_back(site, h, answers[g.declared]) for g in heard)
+        back = tuple(_back(site, h, answered[g.declared]) for g in heard)
         out.append(Answered(in_states(theory, h.declared.as_sum) - _fed_back(site, h), psi, slopes, variance, back))
     return tuple(out)
 
@@ -189,7 +182,7 @@ def _back(site: Site, h: Heard, psi: Expr) -> Expr:
     return found
 
 
-def _moved(sites: Mapping[Kind, tuple[Answered, ...]], symbol: OrderParameter, meaning: Expr) -> Moved:
+def _moved(sites: Mapping[Kind, tuple[Answered, ...]], symbol: OrderParameter, meaning: Expr) -> PairAverage:
     """An order parameter as the average of two answers of a site, or of a slope."""
     body = meaning.args[0]
     answers = bool(body.has(SiteResponse))
@@ -201,7 +194,7 @@ def _moved(sites: Mapping[Kind, tuple[Answered, ...]], symbol: OrderParameter, m
                 if isinstance(meaning, Average) and not ratio.has(SiteQuantity, SiteResponse):
                     if k != m and not answers:
                         raise _refused(f"{symbol}, an overlap of two answers")
-                    return Moved(symbol, kind, (k, m), ratio, answers)
+                    return PairAverage(symbol, kind, (k, m), ratio, answers)
     raise _refused(f"{symbol} = {meaning}, which is no overlap and no response of what sites send")
 
 

@@ -53,7 +53,7 @@ class Multiple:
 
 
 @dataclass(frozen=True)
-class Group:
+class FieldStatistics:
     """The statistics of one field of a trained emission, and of the field that comes back.
 
     Attributes
@@ -147,7 +147,7 @@ class Saddle:
         That of the problem.
     """
 
-    groups: tuple[Group, ...]
+    groups: tuple[FieldStatistics, ...]
     shared: tuple[SharedNumber, ...]
     closures: Mapping[OrderParameter, Expr]
     kinds: Mapping[OrderParameter, Kind]
@@ -215,10 +215,10 @@ def _apart(saddle: Saddle) -> Saddle:
 # -- groups ----------------------------------------------------------------------------------------
 
 
-def _groups(theory: Theory) -> tuple[Group, ...] | None:
+def _groups(theory: Theory) -> tuple[FieldStatistics, ...] | None:
     """One group for each field of states that the declaration has."""
     record = theory.system.record
-    found: list[Group] = []
+    found: list[FieldStatistics] = []
     for declared in record.fields:
         message = record.messages.get(declared.symbol, S.Zero)
         if not declared.states() or message == 0:
@@ -230,7 +230,7 @@ def _groups(theory: Theory) -> tuple[Group, ...] | None:
     return tuple(found)
 
 
-def _group(theory: Theory, declared: RandomField, message: Expr) -> Group | None:
+def _group(theory: Theory, declared: RandomField, message: Expr) -> FieldStatistics | None:
     there, here = theory.inserted.get(declared.hearer), theory.inserted.get(declared.sender)
     if there is None or here is None or there is here:
         return None
@@ -239,7 +239,7 @@ def _group(theory: Theory, declared: RandomField, message: Expr) -> Group | None
     backs = [v for v in here.heard if v.declared.coupling.family == coupling and v.declared.sender == declared.hearer]
     message = theory.system.own(message)
     shares = [(v, (theory.system.own(v.declared.emission) / message).cancel()) for v in backs]
-    shares = [(v, share) for v, share in shares if share.is_number]
+    shares = [(v, share) for v, share in shares if share.is_nonzero and not share.has(SiteQuantity)]
     if h is None or len(shares) != 1:
         return None
     ((v, turned),) = shares  # what is sent may be written as a multiple of the slope of the terms
@@ -276,7 +276,7 @@ def _group(theory: Theory, declared: RandomField, message: Expr) -> Group | None
     own_size, answer, back_size, back_answer, *others = known
     beside_it = tuple(others[: len(beside)]), tuple(others[len(beside) :])
     fields = tuple(u.declared for u in beside)
-    return Group(h.declared, own_size, answer, back_size, back_answer, *beside_it, gram, 1 / weight, fields)
+    return FieldStatistics(h.declared, own_size, answer, back_size, back_answer, *beside_it, gram, 1 / weight, fields)
 
 
 def _scale(coupling: Any) -> Expr | None:
@@ -315,7 +315,7 @@ def _multiple(expr: Expr, profile: Expr) -> Multiple | None:
     return Multiple(factor, found[0])
 
 
-def _is_complete(theory: Theory, groups: Sequence[Group]) -> bool:
+def _is_complete(theory: Theory, groups: Sequence[FieldStatistics]) -> bool:
     """Whether the groups have every order parameter, and no statistic of one kind of site has two coordinates."""
     used: dict[tuple[Kind, OrderParameter], int] = {}
     fields: list[RandomField] = []

@@ -31,7 +31,7 @@ GAINS = ("Lambda", "Gamma", "Xi", "G")  # what the gain may be called: as nothin
 
 
 @dataclass(frozen=True)
-class Spread:
+class FieldSpread:
     """One number that says how much the fields of a kind have changed.
 
     The changes of the fields ``first`` and ``second`` of a site have the covariance ``profile`` times this number,
@@ -76,7 +76,7 @@ class Gains:
         Whether every way from a kind to itself has an even number of steps, as for features and data.
     """
 
-    spreads: tuple[Spread, ...]
+    spreads: tuple[FieldSpread, ...]
     matrix: tuple[tuple[Expr, ...], ...]
     there_and_back: bool
 
@@ -113,7 +113,7 @@ def gains(system: System, sites: Mapping[Kind, Site]) -> Gains:
     return Gains(tuple(spreads), matrix, _two_colours(spreads))
 
 
-def _spreads(a: Heard, b: Heard) -> list[Spread]:
+def _spreads(a: Heard, b: Heard) -> list[FieldSpread]:
     """What two fields of a site have in common: the terms of their covariance, without the emissions."""
     found: dict[Expr, Expr] = {}
     f, g = a.declared, b.declared
@@ -129,10 +129,10 @@ def _spreads(a: Heard, b: Heard) -> list[Spread]:
                 rest = (part / own).xreplace({index: f.sender.index})
                 profile = own.xreplace({S.Zero: f.hearer.index})
                 found[profile] = found.get(profile, S.Zero) + rest
-    return [Spread(a, b, profile, weight) for profile, weight in found.items()]
+    return [FieldSpread(a, b, profile, weight) for profile, weight in found.items()]
 
 
-def _gain(system: System, row: Spread, column: Spread) -> Expr:
+def _gain(system: System, row: FieldSpread, column: FieldSpread) -> Expr:
     """How much of one spread of a kind's fields comes out in a spread of the fields that the kind sends to."""
     kind = row.sender
     if kind != column.hearer:
@@ -160,7 +160,7 @@ def _gain(system: System, row: Spread, column: Spread) -> Expr:
     return Add(*terms).xreplace(dict(book.meanings))
 
 
-def _two_colours(spreads: list[Spread]) -> bool:
+def _two_colours(spreads: list[FieldSpread]) -> bool:
     """Whether the kinds fall into two groups that hear each other only."""
     colour: dict[Kind, int] = {}
     links = [(s.hearer, s.sender) for s in spreads]
@@ -242,7 +242,7 @@ def _gain_symbol(system: System) -> OrderParameter:
     return OrderParameter(next((name for name in GAINS if name not in taken), GAINS[0]), positive=True)
 
 
-def _named(spreads: Sequence[Spread]) -> list[OrderParameter]:
+def _named(spreads: Sequence[FieldSpread]) -> list[OrderParameter]:
     """A symbol for each spread: of a variance positive."""
     out: list[OrderParameter] = []
     heard = dict.fromkeys(h.declared for s in spreads for h in (s.first, s.second))

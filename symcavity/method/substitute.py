@@ -46,7 +46,7 @@ from symcavity.sites.site import Site
 LETTERS = ("zeta", "theta", "omega", "chi", *(f"zeta{k}" for k in range(2, 100)))
 
 
-class NotLinear(Exception):
+class Obstacle(Exception):
     """What stands in the way of a substitution: the name of the obstacle, and what it is about."""
 
     def __init__(self, obstacle: str, **values: Any) -> None:
@@ -88,7 +88,7 @@ def substituted(system: System, site: Site) -> list[Substituted]:
     """
     kind = site.kind
     if any(f.sender == kind for f in site.law.fields):
-        raise NotLinear("own_kind", kind=kind)
+        raise Obstacle("own_kind", kind=kind)
     states = _states(site)
     fields, letter = system.sent_by(kind), _letter(system)
     several = len(fields) > 1
@@ -107,11 +107,11 @@ def _states(site: Site) -> dict[SiteQuantity, Expr]:
     law = site.law
     problem = site.problem.feeding_back(lambda _: False)
     if not Linear().applies(problem):
-        raise NotLinear("not_linear", kind=site.kind, law=_obstacle(law))
+        raise Obstacle("not_linear", kind=site.kind, law=_obstacle(law))
     try:
         found = Linear().solve(problem).solved.without_sources()
     except IllPosed:
-        raise NotLinear("not_fixed", kind=site.kind) from None
+        raise Obstacle("not_fixed", kind=site.kind) from None
     back = {h.eta: h.declared.symbol for h in problem.heard}
     return {q: found.expression(q).xreplace(back) for q in law.unknowns}
 
@@ -214,7 +214,7 @@ def substitution_steps(theory: Theory, make: StepMaker) -> list[Step]:
     kind = dropped_kind(system)
     try:
         found = substituted(system, theory.inserted[kind])
-    except NotLinear as reason:
+    except Obstacle as reason:
         return [make("substitution", "no_substitution", data={"kind": kind, "obstacle": reason.args})]
     return _steps(theory, kind, found, make)
 

@@ -88,9 +88,10 @@ def _scaling(law: Law, emitted: Sequence[SiteQuantity], system: System) -> dict[
     free = [q for q in law.unknowns if q not in emitted]
     conditions = [parts[law.kind] for parts in system.global_conditions if law.kind in parts]
     broken: list[list[Any]] = []
+    known: dict[Any, bool] = {}
     for choice in product((0, 1), repeat=len(free)):
         weights = {**dict.fromkeys(emitted, 1), **dict(zip(free, choice, strict=True))}
-        found = _broken(law, weights, conditions)
+        found = _broken(law, weights, conditions, known)
         if not found:
             return weights
         broken.append(found)
@@ -104,11 +105,20 @@ def _scaling(law: Law, emitted: Sequence[SiteQuantity], system: System) -> dict[
     return _broken_by(obstacle, shown, states=list(emitted), kind=law.kind, equation=shown)
 
 
-def _broken(law: Law, weights: dict[SiteQuantity, int], conditions: Sequence[Expr]) -> list[Any]:
-    """The equations and conditions that the weights do not leave as they are."""
+def _broken(
+    law: Law, weights: dict[SiteQuantity, int], conditions: Sequence[Expr], known: dict[Any, bool]
+) -> list[Any]:
+    """The equations and conditions that the weights do not leave as they are.
+
+    What is ``known`` of one of them holds for all weights of variables that it does not hold: there are many choices.
+    """
 
     def kept(expr: Expr) -> bool:
-        return any(_homogeneous(expr, weights, power) for power in (0, 1))
+        own = {q: weight for q, weight in weights.items() if expr.has(q)}
+        key = expr, tuple(own.items())
+        if key not in known:
+            known[key] = any(_homogeneous(expr, own, power) for power in (0, 1))
+        return known[key]
 
     found: list[Any] = [e for e in law.equations if not kept(e.difference)]
     found += [member for pair in law.pairs for member in pair.pair if not kept(member)]

@@ -16,7 +16,7 @@ from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw, Val
 from symcavity.method.close import assumed, averaged_over, over_sites, positive_parts
 from symcavity.method.closed_root import quadratic_root
 from symcavity.method.derive import derive
-from symcavity.method.eliminate import Closed, eliminate, simplest, tidy_arguments
+from symcavity.method.eliminate import Closed, eliminate, multiples, simplest, tidy_arguments
 from symcavity.method.free_energy import entropy_of, free_energy_of
 from symcavity.method.fresh import fresh_average
 from symcavity.method.heard import without_fields
@@ -28,7 +28,7 @@ from symcavity.model.content import without
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteIndex, alpha
 from symcavity.model.objective import objective_of
-from symcavity.model.quantities import SiteQuantity, site_quantities
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.system import System
 from symcavity.model.typed import observable_of
 from symcavity.record.derivation import Step
@@ -42,9 +42,9 @@ MOST_OF_ALL = 1 - Rational(1, 10**6)  # of a probability
 
 @without(
     "PARTS", "assumed", "binding", "branches", "claimed", "closures", "decided", "fixed_equations", "gains",
-    "global_equations", "in_parameters", "inserted", "linear_equivalent", "memory", "named_by", "pair",
+    "global_equations", "in_parameters", "inserted", "introduced", "linear_equivalent", "memory", "named_by", "pair",
     "positive", "reduced", "reduced_with_load", "remaining", "replace", "scaled_unknowns", "stationary",
-    "steps", "units",
+    "steps", "taken", "units",
 )  # fmt: skip
 class Theory:
     """A derived theory: the single sites, the closed equations, and what elimination makes of them.
@@ -61,6 +61,8 @@ class Theory:
         Each order parameter by the single-site average that it stands for.
     global_equations, fixed_equations : list of Equation
         The conditions that global variables and fixed averages add to them.
+    taken : tuple of Quenched
+        The parameters that were taken as positive, because their laws fix the states then.
     binding : dict
         The convex sets that were put in, with the numbers of components that they fix.
     decided : tuple
@@ -71,6 +73,7 @@ class Theory:
 
     PARTS = (
         "is_naive",
+        "taken",
         "binding",
         "system",
         "inserted",
@@ -83,6 +86,7 @@ class Theory:
     )
     is_naive: bool
     system: System
+    taken: tuple[Quenched, ...]
     inserted: dict[Kind, Site]
     claimed: Callable[[], tuple[Step, ...]]
     order_parameters: dict[OrderParameter, Expr]
@@ -91,7 +95,7 @@ class Theory:
     def __init__(self, system: System, *, naive: bool = False) -> None:
         found = derive(system, naive=naive)
         self.is_naive, self.system, self.inserted = found.is_naive, found.system, found.sites
-        self.claimed, self.closures = found.steps, found.closures
+        self.claimed, self.closures, self.taken = found.steps, found.closures, found.taken
         self.order_parameters = self._meanings(found.meanings)
         self.binding: dict[Any, Any] = {}
         self.memory: dict[Any, Any] = {}
@@ -125,7 +129,7 @@ class Theory:
     def __setattr__(self, name: str, value: Any) -> None:
         if name in vars(self) or name not in (*self.PARTS, "memory"):
             raise AttributeError(
-                f"A theory is what was derived: {name} cannot be set. A changed declaration is derived anew, and "
+                f"A theory is read-only: {name} cannot be set. Derive a changed declaration anew; "
                 "theory.solve({...}) takes values."
             )
         super().__setattr__(name, value)
@@ -254,8 +258,8 @@ class Theory:
     def objective(self) -> Expr:
         """The objective of a declared convex problem over N, as an observable in the words of the declaration.
 
-        ``solution[theory.objective]`` is ``solution.objective``; ``theory.compare(sim, [theory.objective])`` holds it
-        against finite instances; ``theory.closed_form(theory.objective)`` writes it in the parameters, where that is
+        ``solution[theory.objective]`` is ``solution.objective``; ``theory.compare(sim, [theory.objective])`` compares
+        it with finite instances; ``theory.closed_form(theory.objective)`` writes it in the parameters, where that is
         possible.  The section "The minimum" of the derivation has it as a function of the order parameters.
 
         Raises
@@ -341,10 +345,9 @@ class Theory:
         hats = [next(s for s in v.atoms(OrderParameter) if s.name == f"{g.name}_hat") for g, v in self.units.items()]
         return (*self.order_parameters, *hats)
 
-    def _independent(self) -> tuple[list[Equation], dict[Symbol, Symbol]]:
-        """The closed system without the unknowns that equal others from the start, and those."""
-        first: dict[Expr, OrderParameter] = {}
-        same: dict[Symbol, Symbol] = {s: first[v] for s, v in self.closures.items() if first.setdefault(v, s) != s}
+    def _independent(self) -> tuple[list[Equation], dict[Symbol, Expr]]:
+        """The closed system without the unknowns that are others from the start, but for parameters, and those."""
+        same = multiples(self.closures, self.system.parameters)
         return [e for e in self.equations if e.lhs not in same], same
 
     def _eliminate(self, last: tuple[Symbol, ...]) -> Closed:
@@ -441,10 +444,16 @@ class Theory:
 
     # -- display ---------------------------------------------------------------------------------
 
+    @property
+    def introduced(self) -> dict[Expr, Expr]:
+        """What variables stand for that order parameters are written in, and that the declaration does not have."""
+        known = {q.family for meaning in self.order_parameters.values() for q in site_quantities(meaning)}
+        return {q: meaning for q, meaning in self.system.brought.items() if q.family in known}
+
     def __str__(self) -> str:
         head = "Naive mean-field theory" if self.is_naive else "Cavity theory"
         lines = [f"{head}{' of ' + self.system.name if self.system.name else ''}"]
-        lines += [f"  {s} = {plain(m)}" for s, m in self.order_parameters.items()]
+        lines += [f"  {s} = {plain(m)}" for s, m in {**self.introduced, **self.order_parameters}.items()]
         lines.append("  closed by")
         lines += [f"  {e}" for e in self.equations]
         return "\n".join(lines)

@@ -24,7 +24,7 @@ from symcavity.model.times import other_times
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import DisorderAverage
-from symcavity.sites.protocol import Heard, SiteProblem, Solution, Unbranched
+from symcavity.sites.protocol import Heard, LawSolution, SiteProblem, Unbranched
 from symcavity.sites.site import Site
 
 
@@ -37,9 +37,9 @@ class Causal:
         """Whether states move."""
         return problem.law.time is not None
 
-    def solve(self, problem: SiteProblem) -> Solution:
+    def solve(self, problem: SiteProblem) -> LawSolution:
         """The law as it is: the reading has made sure that it can be filled step by step."""
-        return Solution(CausalSolution(problem, {}), {})
+        return LawSolution(CausalSolution(problem, {}), {})
 
     def ensemble(self, site: Site) -> CausalEnsemble:
         """The averages over the paths of the site."""

@@ -20,7 +20,7 @@ ONE = S.One
 
 
 @dataclass
-class _Said:
+class _ChoiceFacts:
     """What some choices say: unknowns that they fix by others, bounds, and what holds several unknowns."""
 
     fixed: dict[Any, Form] = field(default_factory=dict)
@@ -28,8 +28,8 @@ class _Said:
     high: dict[Any, Fraction] = field(default_factory=dict)
     waiting: list[Form] = field(default_factory=list)
 
-    def copy(self) -> _Said:
-        return _Said(dict(self.fixed), dict(self.low), dict(self.high), list(self.waiting))
+    def copy(self) -> _ChoiceFacts:
+        return _ChoiceFacts(dict(self.fixed), dict(self.low), dict(self.high), list(self.waiting))
 
     def reduced(self, form: Form) -> Form:
         """A form without the unknowns that are fixed."""
@@ -81,7 +81,7 @@ class _Said:
 
 
 def _put(form: Form, rule: dict[Any, Form]) -> Form:
-    return _Said(fixed=rule).reduced(form)
+    return _ChoiceFacts(fixed=rule).reduced(form)
 
 
 def _form(expr: Expr, unknowns: frozenset[Any]) -> Form | None:
@@ -119,7 +119,7 @@ class Choices:
     ) -> None:
         there = frozenset(unknowns)
         self._pairs = [(_form(p, there), _form(q, there)) for p, q in pairs]
-        self._start = _Said()
+        self._start = _ChoiceFacts()
         zero, limits = ([f for e in some if (f := _form(e, there)) is not None] for some in (equations, conditions))
         self._is_possible = all(map(self._start.vanishes, zero)) and all(map(self._start.is_not_negative, limits))
 
@@ -127,7 +127,7 @@ class Choices:
         """For each choice the member of each pair that vanishes, in the order of ``itertools.product``."""
         return self._from((), self._start) if self._is_possible else iter(())
 
-    def _from(self, before: tuple[int, ...], said: _Said) -> Iterator[tuple[int, ...]]:
+    def _from(self, before: tuple[int, ...], said: _ChoiceFacts) -> Iterator[tuple[int, ...]]:
         if len(before) == len(self._pairs):
             yield before
             return

@@ -12,10 +12,11 @@ from symcavity.algebra.gaussian import gaussian_average
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import Quenched, SiteQuantity
-from symcavity.sites.branching.averages import quenched_average
+from symcavity.sites.branching.averages import SiteEnsemble
 from symcavity.sites.branching.conditioning import given_others
 from symcavity.sites.by_parts import by_parts
 from symcavity.sites.joint.solution import JointEnsemble
+from symcavity.sites.quenched_laws import quenched_average
 
 JUMPS = (sign, Heaviside, Piecewise)
 
@@ -51,7 +52,7 @@ class LabelledEnsemble:
         label, *others = labels
         known, total = label.at_site(), S.Zero
         rest = tuple(others)
-        if isinstance(self.site, JointEnsemble) and not self.site.feels(body, known):
+        if isinstance(self.site, JointEnsemble | SiteEnsemble) and not self.site.feels(body, known):
             # as the label of another copy: the weights of its values add up to one
             return self._over(body, rest)
         for value, weight in label.law.args if label.law is not None else ():
@@ -128,7 +129,9 @@ class LabelledEnsemble:
         if rest:
             raise UnsupportedLaw("Two labels of a site are drawn on fields, with weights that jump.", "smooth weights")
         _, field, scale = self.site.sources[response.field]
-        whole = by_parts(self.site, field, weight * factor / scale * response.state, self._at_labels)
+        body = weight * factor / scale * response.state
+        heard = self.site.heard_in(body) if isinstance(self.site, SiteEnsemble) else None
+        whole = by_parts(self.site, field, body, self._at_labels, heard)
         return whole - self._at_labels(weight * factor * response)
 
 

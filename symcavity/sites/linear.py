@@ -21,7 +21,7 @@ from symcavity.sites.branching.branches import Branch, tidy_fraction
 from symcavity.sites.branching.feedback import FeedbackDraws
 from symcavity.sites.branching.solution import Region, SiteSolution
 from symcavity.sites.branching.strategy import Branching
-from symcavity.sites.protocol import SiteProblem, Solution
+from symcavity.sites.protocol import LawSolution, SiteProblem
 from symcavity.sites.site import Site
 
 DEGREE = 4  # of moments by pairings
@@ -41,7 +41,7 @@ class Linear(Branching):
         tests = [test for e in every for cases in e.atoms(Piecewise) for _, test in cases.args]
         return not any(test.has(*moving) for test in tests) and all(is_affine(e, moving) for e in every)
 
-    def solve(self, problem: SiteProblem) -> Solution:
+    def solve(self, problem: SiteProblem) -> LawSolution:
         """Solve the linear equations.
 
         Raises
@@ -74,7 +74,7 @@ class Linear(Branching):
             assumed=draws.taken,
             sources=tuple(sources.values()),
         )
-        return Solution(solution, signs)
+        return LawSolution(solution, signs)
 
     def ensemble(self, site: Site) -> LinearEnsemble:
         """The averages of the site over its Gaussian fields."""

@@ -237,7 +237,7 @@ def without_curvature(what: str) -> UnsupportedLaw:
     )
 
 
-class Solved(Protocol):
+class SolvedStates(Protocol):
     """The states of a site for every value of its fields."""
 
     @property
@@ -286,7 +286,7 @@ class Ensemble(Protocol):
 
 
 @dataclass(frozen=True)
-class Solution:
+class LawSolution:
     """What a strategy returns.
 
     Attributes
@@ -315,7 +315,7 @@ class Strategy(Protocol):
     def applies(self, problem: SiteProblem) -> bool:
         """Whether the law has that form."""
 
-    def solve(self, problem: SiteProblem) -> Solution:
+    def solve(self, problem: SiteProblem) -> LawSolution:
         """Solve it; raises UnsupportedLaw or IllPosed where that fails."""
 
     def ensemble(self, site: Any) -> Ensemble:

@@ -8,19 +8,19 @@ from symcavity.sites.branching.strategy import Branching
 from symcavity.sites.causal import Causal
 from symcavity.sites.joint.strategy import Joint
 from symcavity.sites.linear import Linear
-from symcavity.sites.lowest.strategy import Lowest
-from symcavity.sites.protocol import SiteProblem, Solution, Strategy
+from symcavity.sites.lowest.strategy import LowestEnergy
+from symcavity.sites.protocol import LawSolution, SiteProblem, Strategy
 from symcavity.sites.sets.strategy import Projecting
 from symcavity.sites.thermal.squares import Squares
 from symcavity.sites.thermal.strategy import Thermal
 
 NUMBERS, FORMULAS = Joint(), Branching()
 STRATEGIES: tuple[Strategy, ...] = (
-    Causal(), Squares(), Lowest(), Thermal(), Projecting(), Linear(), NUMBERS, FORMULAS
+    Causal(), Squares(), LowestEnergy(), Thermal(), Projecting(), Linear(), NUMBERS, FORMULAS
 )  # fmt: skip
 
 
-def solved_by(problem: SiteProblem) -> tuple[Strategy, Solution]:
+def solved_by(problem: SiteProblem) -> tuple[Strategy, LawSolution]:
     """The first strategy that applies to a law, and its solution.
 
     A law that falls into parts with formulas has those, however many branches they are together.  The law of a convex

@@ -90,7 +90,7 @@ def test_one_name_is_one_average_in_all_of_the_gallery():
         ("q_y_y_lambda_lambda", r"q_{y^{2} \lambda^{2}}"),
         ("q_l_times_w_minus_t", r"q_{l \left(w - t\right)^{2}}"),
         ("q_w_minus_t_over_c", "q_{w - t / c}"),
-        ("S_lambda_to_h_2", r"S^{\lambda}_{h_{(2)}}"),
+        ("S_lambda_to_h_2", r"S^{\lambda}_{h_{2}}"),
         ("S_y_y_lambda", r"S^{y^{2} \lambda}"),
         ("b_hat", r"\hat{b}"),
     ],

@@ -15,7 +15,8 @@ from symcavity.algebra.precision import exact_function, mp
 from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.convexity import seeded
-from symcavity.model.quantities import Global, Quenched, site_quantities
+from symcavity.model.quantities import Global, Quenched, SiteQuantity, site_quantities
+from symcavity.record.symbols import CavitySymbol
 from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.draws import DRAWS, Cases, Draws, symbols_in
 from symcavity.sites.branching.solution import Region
@@ -51,16 +52,18 @@ class Layout:
         text: str,
         draws: Draws,
         matter: Sequence[Expr],
+        *,
+        overlapping: bool,
     ) -> None:
         self.branches = straightened(branches, inner, draws, text)
         self.inner, self.sources, self.text, self.draws = inner, tuple(sources), text, draws
         self.lines: list[list[tuple[Expr, Expr]]] = [self._lines(b) for b in self.branches]
         self.reference = self._reference()
-        self.overlapping = bool(matter)
+        self.matter, self.overlapping = tuple(matter), overlapping
         same: dict[Any, int] = {}
         # branches that differ in multipliers only have one name
         self.names = [
-            same.setdefault((b.implicit, *(cancel(e.xreplace(b.values)) for e in matter)), k) if matter else k
+            same.setdefault((b.implicit, *(cancel(e.xreplace(b.values)) for e in matter)), k) if overlapping else k
             for k, b in enumerate(self.branches)
         ]
 
@@ -128,17 +131,36 @@ class Layout:
         rng = seeded(7)
         layouts: list[tuple[tuple[int, ...], list[float]]] = []
         points = []
-        first: list[tuple[float, Any]] = []  # the reflection and the lines at the first point
+        between = self._between_labels()
+        kept, broken, gap = set(between), set(between), None  # conditions at all layouts, and at no gap
+        seen: list[tuple[float, Any]] = []  # the reflection and the lines at each point
+        met, loose = [], self.overlapping
         for draw in range(cases.number):
             drawn = cases.decide(draw, symbols, self.draws.sample(symbols, rng), rng)
             point = [0.0 if s in self.sources else v for s, v in zip(symbols, drawn, strict=True)]
             s, *flat = numbers(*point)
             found = iter(flat)
             lines = [[(next(found), next(found)) for _ in ls] for ls in self.lines]
-            first = first or [(s, lines)]
-            intervals = self._intervals(lines, psis, s, point)
-            layouts.append(self._tile(intervals, symbols, s, point))
+            violated = {c for c in between if not float(call(c)(*point)) >= 0}
+            try:
+                layout, meets = self._tile(self._intervals(lines, psis, s, point), symbols, s, point)
+            except IllPosed as none:
+                if not violated:
+                    raise
+                broken, gap = broken & violated, gap or none
+                continue
+            kept -= violated
+            seen.append((s, lines))
+            layouts.append(layout)
             points.append(point)
+            met.append(meets)
+        needed = tuple(c >= 0 for c in between if gap and c in kept & broken)
+        if gap and not (layouts and needed):
+            raise gap
+        if any(met) and not (loose or all(met)):  # where kinks meet for some labels only, the others say more
+            apart = [k for k, meets in enumerate(met) if not meets]
+            layouts, points, seen = [layouts[k] for k in apart], [points[k] for k in apart], [seen[k] for k in apart]
+            self.overlapping = False
         orders = {order for order, _ in layouts}
         if len(orders) > 1 and self.overlapping:
             raise IllPosed(
@@ -156,10 +178,10 @@ class Layout:
                     "implicit laws whose branches come in one order",
                     "declare the signs of the parameters: Symbol('...', positive=True)",
                 )
-            return (), tuple(self.branches), S.One, ()
+            return (), tuple(self.branches), S.One, needed
         (order,) = orders
         breaks = [
-            self._boundary(order[k], order[k + 1], k, layouts, points, call, first[0]) for k in range(len(order) - 1)
+            self._boundary(order[k], order[k + 1], k, layouts, points, call, seen[0]) for k in range(len(order) - 1)
         ]
         ends: list[Expr | None] = [None, *breaks, None]
         regions = tuple(
@@ -168,8 +190,20 @@ class Layout:
         )
         zero = dict.fromkeys(self.sources, S.Zero)
         gaps = [(b - a).xreplace(zero) for a, b in pairwise(breaks)]
-        assumed = tuple(c for gap in gaps if sign_of(gap) not in (0, 1) and (c := gap >= 0) != S.true)
-        return regions, tuple(self.branches), self.reference, assumed
+        known = [c.lhs for c in needed]
+        assumed = tuple(c for gap in gaps if sign_given(gap, known) not in (0, 1) and (c := gap >= 0) != S.true)
+        return regions, tuple(self.branches), self.reference, (*needed, *assumed)
+
+    def _between_labels(self) -> list[Expr]:
+        """What decides by the labels of a site alone which branches hold: of two bounds, which is the lower."""
+        fixed = {offset for lines in self.lines for slope, offset in lines if slope == 0}
+        return [c for c in sorted(fixed, key=str) if site_quantities(c, Quenched) and not c.atoms(Dummy, CavitySymbol)]
+
+    def _orders(self) -> list[Any]:
+        """In what order parameters that all sites share have to be where branches hold between two of them."""
+        fixed = {offset.expand() for lines in self.lines for slope, offset in lines if slope == 0}
+        plain = [c for c in sorted(fixed, key=str) if c.free_symbols and c.is_Add and not c.atoms(Dummy, CavitySymbol)]
+        return [c >= 0 for c in plain if not c.has(SiteQuantity, Global) and c.is_nonnegative is None]
 
     def _turn_falling(self, symbols: list[Any]) -> None:
         """Write implicit branches in an unknown that grows with the reflected field: their ends stay in order."""
@@ -246,12 +280,15 @@ class Layout:
 
     def _tile(
         self, intervals: list[tuple[float, float]], symbols: list[Any], s: float, point: list[float]
-    ) -> tuple[tuple[int, ...], list[float]]:
-        """Check that the intervals tile the line; return the order of the branches and the boundaries."""
+    ) -> tuple[tuple[tuple[int, ...], list[float]], bool]:
+        """Check that the intervals tile the line.
+
+        Returns the order of the branches and the boundaries, and whether branches with the same states overlap.
+        """
         alive = sorted((low, high, k) for k, (low, high) in enumerate(intervals) if _below(low, high, 1e-9))
         order: list[int] = []
         edges: list[float] = []
-        reach = -np.inf
+        reach, meets = -np.inf, False
         if self.overlapping:
             # the longest of those that begin together first, up to rounding
             alive.sort(key=lambda row: (float(f"{float(row[0]):.7g}"), -float(f"{float(row[1]):.7g}"), row[2]))
@@ -266,7 +303,7 @@ class Layout:
                 middle = (low + min(high, reach)) / 2
                 if self._agree(k, order[-1], [self.inner, *symbols], [s * _inside(middle), *point]):
                     reach = max(reach, high)
-                    self.overlapping = True
+                    self.overlapping = meets = True
                     continue
                 raise IllPosed(f"{self.text}: two branches hold for the same field.", "laws with one solution")
             if _below(reach, low):
@@ -278,18 +315,20 @@ class Layout:
         if reach < np.inf:
             shared = [s for s in symbols if isinstance(s, Global) and not s.is_nonnegative]
             bounded = "".join(f'if {s} is never negative: Global("{s}", positive=True); ' for s in shared)
+            bounded += "".join(f"if parameters are ordered, {c}: declare that in subject_to; " for c in self._orders())
             raise IllPosed(
                 f"{self.text}: no branch holds for some values of the field.",
                 "laws that fix the states for every value of the field",
                 bounded + "check the signs in the constraints, and that the penalties grow in every direction",
             )
-        return tuple(order), edges
+        return (tuple(order), edges), meets
 
     def _agree(self, a: int, b: int, symbols: list[Any], point: list[float]) -> bool:
-        """Whether two explicit branches have the same states at a point."""
+        """Whether two explicit branches have the same states at a point: where kinks meet, multipliers may differ."""
         if self.branches[a].implicit or self.branches[b].implicit:
             return False
-        here, there = (compiled(symbols, list(self.branches[k].values.values()))(*point) for k in (a, b))
+        states = ([e.xreplace(self.branches[k].values) for e in self.matter] for k in (a, b))
+        here, there = (compiled(symbols, each)(*point) for each in states)
         return np.allclose(np.array(here, dtype=float), np.array(there, dtype=float), rtol=1e-7, atol=1e-9)
 
     def _boundary(

@@ -16,10 +16,8 @@ from sympy import (
     Heaviside,
     Matrix,
     Piecewise,
-    Pow,
     S,
     Symbol,
-    Tuple,
     cancel,
     factor_terms,
     oo,
@@ -31,20 +29,21 @@ from sympy.core.relational import Relational
 from symcavity.algebra.gaussian import average_branches, gaussian_average
 from symcavity.algebra.implicit import implicit_average
 from symcavity.errors import DeclarationError, UnsupportedLaw
-from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.averages import SiteResponse
 from symcavity.model.kinds import Kind
 from symcavity.model.names import fresh_name
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.sites.branching.branches import tidy_fraction
 from symcavity.sites.branching.joining import joined
 from symcavity.sites.branching.kinks import KINKS, decided
-from symcavity.sites.branching.parts import average_by_parts
+from symcavity.sites.branching.part_averages import SiteParts, average_by_parts
 from symcavity.sites.branching.polyhedra import over_cells
 from symcavity.sites.branching.shifts import Shift, find_shift
 from symcavity.sites.branching.simplified import cancelled, cleared, odd_signs, settled, without_order
 from symcavity.sites.branching.solution import SiteSolution
 from symcavity.sites.branching.thresholds import Thresholds, find_thresholds
 from symcavity.sites.by_parts import by_parts, weights
+from symcavity.sites.quenched_laws import at_value, over_laws, quenched_average, switches_events
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,14 @@ class SiteEnsemble:
         return [Symbol(fresh_name(taken, name), real=True) for name in names]
 
     def average(self, body: Expr) -> Expr:
-        """Average an expression in this site's quantities over its fields and its quenched parameters."""
+        """Average an expression in this site's quantities over its fields and its quenched parameters.
+
+        An event that a parameter of the site holds with a factor, which may be zero, is another one there: such
+        values are put into it first.
+        """
+        if (q := switches_events(body)) is not None:
+            shares = ((weight, at_value(self.at_site(body.xreplace({q: v})), q, v)) for v, weight in q.family.law)
+            return Add(*(weight * quenched_average(there) for weight, there in shares))
         if self.solution.parts:
             self._check(body)
             if (out := average_by_parts(self, body, over_laws)) is not None:
@@ -146,13 +152,21 @@ class SiteEnsemble:
             if cancel(states.xreplace(values)).has(*free):
                 raise UnsupportedLaw(
                     f"{body} is not unique: several multipliers of constraints that meet at one place do.",
-                    "averages of what is unique: declared states, and what a site sends",
+                    "averages of unique quantities: declared states, and messages",
                 )
 
     def over_fields(self, body: Expr) -> Expr:
         """Average an expression in this site's quantities and fields over its fields."""
         out = self._reduced(body)
         return self._over_regions(body) if out is None else out
+
+    def feels(self, body: Expr, label: SiteQuantity) -> bool:
+        """Whether an expression may depend on a label: of a law of several parts, those in it decide."""
+        return not self.solution.parts or SiteParts(self).feels(body, label)
+
+    def heard_in(self, body: Expr) -> tuple[Symbol, ...]:
+        """The fields on which an expression may depend."""
+        return SiteParts(self).heard_in(body) if self.solution.parts else self.fields
 
     def _reduced(self, body: Expr) -> Expr | None:
         """The average by what is simpler than all regions of all fields; None where nothing is."""
@@ -167,7 +181,7 @@ class SiteEnsemble:
         shift = self.shift
         if shift is not None and (out := shift.average(self, body)) is not None:
             return out
-        answers = body.atoms(SiteResponse) if self.solution.is_implicit else set()
+        answers = body.atoms(SiteResponse)
         rest = body.xreplace({r: Dummy() for r in answers})
         states = [q for q in self.solution.unknowns if rest.has(q)]
         if self.outer and (states or answers) and not rest.has(SiteResponse, *self.fields):
@@ -389,45 +403,3 @@ def cholesky(rows: list[list[Expr]]) -> Matrix:
             rest = rows[r][c] - Add(*(lower[r, k] * lower[c, k] for k in range(c)))
             lower[r, c] = sqrt(rest) if r == c else (cancel(rest) / lower[c, c] if rest != 0 else S.Zero)
     return lower
-
-
-def divides_by(expr: Expr, q: SiteQuantity) -> bool:
-    """Whether an expression divides by what vanishes with a quenched parameter; those of averages in it are bound."""
-    expr = expr.xreplace({a: Dummy(positive=True) for a in expr.atoms(Average)})
-    bases = {node.base for node in expr.atoms(Pow) if node.exp.is_negative and node.has(q)}
-    return any(base.xreplace({q: S.Zero}) == 0 for base in bases)
-
-
-def hears_nothing(q: SiteQuantity) -> tuple[str, str, str]:
-    """What is wrong with a site at which a quenched parameter is zero: found, supported, what to try."""
-    return (
-        f"{q} takes the value 0, at which a site does not hear its field: what it is at other values divides by {q}.",
-        "values that are not zero",
-        f"leave the sites out at which {q} = 0, which change nothing for the others; the load counts those left",
-    )
-
-
-def over_laws(expr: Expr, over: set[Quenched]) -> Expr:
-    """The average over those of some quenched families that have a finite law in their declaration."""
-    for q in site_quantities(expr, Quenched):
-        law = q.family.law
-        if q.family in over and isinstance(law, Tuple) and q.family.low is None:
-            if any(value == 0 for value, _ in law) and divides_by(expr, q):
-                raise UnsupportedLaw(*hears_nothing(q))
-            expr = Add(*(weight * expr.xreplace({q: value}) for value, weight in law))
-    return expr
-
-
-def quenched_average(expr: Expr) -> Expr:
-    """Average over the quenched parameters of the site; finite laws that are declared are summed at once."""
-    marks = {node: Dummy(real=True, nonnegative=node.is_nonnegative) for node in expr.atoms(Average)}
-    expr = expr.xreplace(marks)  # their quantities are bound
-    back = {mark: quenched_average(node.args[0]) for node, mark in marks.items()}
-    quenched = site_quantities(expr, Quenched)
-    if not quenched:
-        return expr.xreplace(back)
-    expr = over_laws(expr, {q.family for q in quenched})
-    if not site_quantities(expr, Quenched):
-        return expr.xreplace(back)
-    constant, rest = expr.as_independent(SiteQuantity, as_Add=False)
-    return constant.xreplace(back) * Average(rest.xreplace(back))

@@ -15,6 +15,7 @@ from sympy import (
     Add,
     Dummy,
     Expr,
+    Mul,
     Piecewise,
     Pow,
     Rational,
@@ -23,12 +24,12 @@ from sympy import (
     cancel,
     fraction,
     linear_eq_to_matrix,
-    linsolve,
     sign,
     solve,
 )
 from sympy.solvers.solveset import NonlinearError
 
+from symcavity.algebra.linear_systems import solve_linear
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.sites.branching.kinks import of_one_sign, one_argument, split_off, unkinked
@@ -131,18 +132,8 @@ class SitePuzzle:
         """Take out the unknowns that are given without the inner field, such as another field's value."""
         known: dict[Expr, Expr] = {}
         while True:
-            hit = next(
-                (
-                    (equation, x)
-                    for equation in self.equations
-                    for x in self.unknowns
-                    if not equation.has(self.inner)
-                    and not equation.has(*(u for u in self.unknowns if u != x))
-                    and equation.has(x)
-                    and not equation.diff(x).has(x)
-                ),
-                None,
-            )
+            alone = ((e, self._alone(e)) for e in self.equations if not e.has(self.inner))
+            hit = next(((e, x) for e, x in alone if x is not None and not e.diff(x).has(x)), None)
             if hit is None:
                 return known
             equation, x = hit
@@ -151,6 +142,11 @@ class SitePuzzle:
             self.equations = [e.xreplace({x: value}) for e in self.equations if e is not equation]
             self.pairs = [(p.xreplace({x: value}), q.xreplace({x: value})) for p, q in self.pairs]
             self.unknowns = [u for u in self.unknowns if u != x]
+
+    def _alone(self, equation: Expr) -> Symbol | None:
+        """The unknown that an equation has alone."""
+        own = equation.free_symbols & {*self.unknowns}
+        return own.pop() if len(own) == 1 else None
 
     def _enumerate(self) -> list[Branch]:
         out: dict[Any, Branch] = {}  # pieces that meet at a kink give the same branch there
@@ -183,11 +179,11 @@ class SitePuzzle:
             matrix, right = linear_eq_to_matrix(equations, unknowns)
         except NonlinearError:
             return self._reduced(equations, conditions, label, unknowns)
-        found = linsolve((matrix, right), *unknowns)
-        if not found:
+        point = solve_linear(matrix, right, unknowns)
+        if point is None:
             return None
-        (point,) = found
-        free = tuple(u for u in unknowns if any(entry.has(u) for entry in point))
+        open_ = set().union(*(entry.free_symbols for entry in point))
+        free = tuple(u for u in unknowns if u in open_)
         if free:  # a face on which the law leaves a direction free must have no volume of fields
             rule = dict(zip(unknowns, point, strict=True))
             self.loose.append((free, tuple(c.xreplace(rule) for c in conditions), rule))
@@ -311,6 +307,8 @@ def tidy_fraction(expr: Expr) -> Expr:
 
     A power such as ``(x + y)**(3/2)`` stays one: multiplied out it would be several roots of one sum.
     """
+    if all(f.is_Rational or f.is_Symbol for term in Add.make_args(expr) for f in Mul.make_args(term)):
+        return expr  # products of symbols, added: as tidy as it can be
     sums = {p: p.base ** (S.One / p.exp.q) for p in expr.atoms(Pow) if p.base.is_Add and _is_split(p.exp)}
     roots = {root: Dummy("root", positive=root.is_positive) for root in dict.fromkeys(sums.values())}
     whole = {p: roots[root] ** p.exp.p for p, root in sums.items()} | roots

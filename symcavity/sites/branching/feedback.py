@@ -29,14 +29,14 @@ from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.draws import DRAWS, Draws, symbols_in
 from symcavity.sites.branching.layout import solve_site
 from symcavity.sites.branching.unknowns import GRID
-from symcavity.sites.protocol import SiteProblem, Solution
+from symcavity.sites.protocol import LawSolution, SiteProblem
 
 WEAK, STRONG = 1e-9, 9.0
 HALVINGS, ATTEMPTS = 60, 200
 _AT_END = 1e-9  # of an unknown: where a branch ends belongs to it
 
 
-def solve_with_feedback(problem: SiteProblem, sources: Mapping[SiteQuantity, Symbol] | None = None) -> Solution:
+def solve_with_feedback(problem: SiteProblem, sources: Mapping[SiteQuantity, Symbol] | None = None) -> LawSolution:
     """Solve a law for every value of its inner field, and learn the signs of self-couplings that it needs.
 
     The solution holds the denominators that were taken as positive in its ``assumed``, and the signs are those
@@ -70,7 +70,7 @@ def solve_with_feedback(problem: SiteProblem, sources: Mapping[SiteQuantity, Sym
             last = last or error
             continue
         known = [a for a in solution.assumed if not _implied(a, draws.positive)]
-        return Solution(replace(solution, assumed=(*known, *draws.taken)), signs)
+        return LawSolution(replace(solution, assumed=(*known, *draws.taken)), signs)
     raise last or IllPosed(f"{problem.text} has no solution.")
 
 

@@ -22,7 +22,7 @@ def joined(ensemble: Any, states: Iterable[SiteQuantity], answers: Iterable[Site
         Of a site that hears several fields.
     states : iterable of SiteQuantity
         What is averaged: all of them, and the borders between their branches, have to depend on ``inner + sum_f c_f
-        f`` alone, with numbers or parameters ``c_f``.
+        f`` alone, with numbers, parameters or labels ``c_f``.
     answers : iterable of SiteResponse
         Responses that are averaged, of implicit states.
     """
@@ -51,7 +51,7 @@ def joined(ensemble: Any, states: Iterable[SiteQuantity], answers: Iterable[Site
             if turn.has(inner, *outer) or (slope == 0 and turn != 0):
                 return None
             share = cancel(turn / slope) if slope != 0 else None
-            if share is not None and (share.has(SiteQuantity) or shares.setdefault(f, share) != share):
+            if share is not None and shares.setdefault(f, share) != share:
                 return None
     weights = {inner: S.One, **shares}
     variance = Add(

@@ -23,13 +23,13 @@ from sympy import (
     fraction,
     gcd_terms,
     linear_eq_to_matrix,
-    linsolve,
     sign,
 )
 from sympy.core.relational import GreaterThan, LessThan, Relational, StrictGreaterThan, StrictLessThan
 from sympy.logic.boolalg import And, Or
 from sympy.solvers.solveset import NonlinearError
 
+from symcavity.algebra.linear_systems import solve_linear
 from symcavity.algebra.signs import sign_of
 from symcavity.errors import UnsupportedLaw
 
@@ -88,7 +88,7 @@ def one_argument(
         matrix, right = linear_eq_to_matrix(list(map(put, rows)), list(unknowns))
     except NonlinearError:
         return None
-    point = next(iter(linsolve((matrix, right), *unknowns)), None)
+    point = solve_linear(matrix, right, unknowns)
     if point is None or any(v.has(*unknowns) for v in point):
         return None
     back = {mark: bent for bent, mark in marks.items()}

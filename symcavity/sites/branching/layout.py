@@ -79,7 +79,7 @@ def solve_site(
         raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
     draws = draws or Draws()
     draws.read(branches)
-    layout = Layout(branches, inner, sources, text, draws, matter if faces else ())
+    layout = Layout(branches, inner, sources, text, draws, matter, overlapping=bool(faces))
     found = layout.arrange()
     solution = SiteSolution(
         inner,

@@ -15,7 +15,7 @@ from symcavity.record.maker import StepMaker
 from symcavity.sites.branching.averages import SiteEnsemble
 from symcavity.sites.branching.feedback import solve_with_feedback
 from symcavity.sites.branching.solution import Region
-from symcavity.sites.protocol import SiteProblem, Solution
+from symcavity.sites.protocol import LawSolution, SiteProblem
 from symcavity.sites.site import Site, response_steps
 
 
@@ -28,7 +28,7 @@ class Branching:
         """It is the general case."""
         return True
 
-    def solve(self, problem: SiteProblem) -> Solution:
+    def solve(self, problem: SiteProblem) -> LawSolution:
         """Solve the law for every value of the inner field; raises IllPosed or UnsupportedLaw where that fails."""
         return solve_with_feedback(problem)
 

@@ -13,11 +13,11 @@ from symcavity.errors import DeclarationError
 from symcavity.model.averages import SiteResponse
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
-from symcavity.sites.branching.averages import quenched_average
 from symcavity.sites.by_parts import by_parts, weights
-from symcavity.sites.joint.apart import apart
+from symcavity.sites.joint.apart import apart, halved
 from symcavity.sites.joint.combined import combined
 from symcavity.sites.protocol import Unbranched
+from symcavity.sites.quenched_laws import quenched_average
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,14 @@ class JointEnsemble:
         inside, law = self._inside(body)
         fields = self._heard(law)
         lower = [self.covariance[a, b] for k, a in enumerate(fields) for b in fields[: k + 1]]
-        return JointAverage(inside, *combined(inside, law, lower))
+        found = JointAverage(inside, *combined(inside, law, lower))
+        if not (isinstance(found, JointAverage) and found.is_sampled):
+            return found
+        symbols = self.solution.symbols
+        listed = [f for f in symbols if f in fields]  # as they are declared
+        named = {(symbols[a], symbols[b]): self.covariance[a, b] for a in listed for b in listed}
+        apart_ = halved(inside, law, named)
+        return found if apart_ is None else apart_
 
     def _heard(self, law: JointLaw) -> list[Symbol]:
         """The fields that a part of the law hears."""

@@ -17,7 +17,7 @@ from symcavity.record.maker import StepMaker
 from symcavity.sites.branching.kinks import KINKS, one_argument, piece_of
 from symcavity.sites.branching.strategy import sign_relations
 from symcavity.sites.joint.solution import JointEnsemble, JointSolution
-from symcavity.sites.protocol import SiteProblem, Solution
+from symcavity.sites.protocol import LawSolution, SiteProblem
 from symcavity.sites.site import Site, response_steps
 
 
@@ -45,7 +45,7 @@ class Joint:
         )
         return any(len(_eliminated(ps, unknowns)[0]) > 1 and one_argument(ps, unknowns) is None for ps in pieces)
 
-    def solve(self, problem: SiteProblem) -> Solution:
+    def solve(self, problem: SiteProblem) -> LawSolution:
         """Put the law into symbols, without the states that others give.
 
         Raises
@@ -81,7 +81,7 @@ class Joint:
         if len(law.equations) + len(law.pairs) != len(law.unknowns):
             raise UnsupportedLaw(f"{problem.text} does not fix its states.", "as many equations as states")
         law = _smooth(law)
-        return Solution(JointSolution(law, symbols, problem.law.unknowns, problem.inner().eta), dict(problem.proved))
+        return LawSolution(JointSolution(law, symbols, problem.law.unknowns, problem.inner().eta), dict(problem.proved))
 
     def ensemble(self, site: Site) -> JointEnsemble:
         """The averages of the site over its Gaussian fields."""

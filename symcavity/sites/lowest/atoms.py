@@ -37,7 +37,7 @@ class OpenOrder(IllPosed):
 
 
 @dataclass(frozen=True)
-class Atom:
+class Candidate:
     """A candidate for the minimum: a point, or an interval on which the energy is ``a + b*x + c*x**2/2``.
 
     Attributes
@@ -78,25 +78,25 @@ class Atom:
         """The force that holds it at a state."""
         return self.b + self.c * x
 
-    def where(self, rule: dict[Any, Expr]) -> Atom:
+    def where(self, rule: dict[Any, Expr]) -> Candidate:
         """The same candidate with other expressions in it."""
         low, high, a, b, c = (e.xreplace(rule) for e in (self.low, self.high, self.a, self.b, self.c))
-        return Atom(low, high, a, b, c, self.side)
+        return Candidate(low, high, a, b, c, self.side)
 
-    def steeper(self, curvature: Expr) -> Atom:
+    def steeper(self, curvature: Expr) -> Candidate:
         """The same candidate with ``curvature*x**2/2`` more energy."""
         if self.is_point:
             return replace(self, a=self.a + curvature * self.low**2 / 2)
         return replace(self, c=self.c + curvature)
 
 
-def discrete(energies: Sequence[tuple[Expr, Expr]]) -> list[Atom]:
+def discrete(energies: Sequence[tuple[Expr, Expr]]) -> list[Candidate]:
     """The candidates of a variable with a few values, each with its energy: points."""
     order = sorted(energies, key=lambda pair: pair[0])
-    return [Atom(value, value, energy) for value, energy in order]
+    return [Candidate(value, value, energy) for value, energy in order]
 
 
-def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence[Expr]) -> list[Atom]:
+def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence[Expr]) -> list[Candidate]:
     """The candidates of a continuous variable, from low to high.
 
     Parameters
@@ -118,7 +118,7 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
         places, values = _pieces(energy, x, bounds, signs)
     except NotPiecewisePolynomial:
         raise UnsupportedLaw(
-            f"The minima of the energy {_named(energy, x)} are not laid out: between its bends it is no square.",
+            f"The minima of the energy {_named(energy, x)} cannot be ordered: between its kinks it is not quadratic.",
             SUPPORTED,
             "problem.gibbs(beta) at large beta, of losses of one field; a penalty of squares such as MCP or SCAD",
         ) from None
@@ -133,13 +133,13 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
     except OpenSlope as problem:
         raise OpenOrder(*_open_order(energy, x, problem.coefficient), on=problem.coefficient) from None
     if any(p is not None and len(p) > 3 for p in values):
-        raise UnsupportedLaw(f"A piece of the energy {_named(energy, x)} is not a square.", SUPPORTED)
-    ends, out, before = (-oo, *places, oo), list[Atom](), None
+        raise UnsupportedLaw(f"A piece of the energy {_named(energy, x)} is not quadratic.", SUPPORTED)
+    ends, out, before = (-oo, *places, oo), list[Candidate](), None
     for k, p in enumerate(values):
         piece = None
         if p is not None:
             a, b, c = (*p, *[S.Zero] * (3 - len(p)))
-            piece = Atom(ends[k], ends[k + 1], a, cancel(b), cancel(2 * c))
+            piece = Candidate(ends[k], ends[k + 1], a, cancel(b), cancel(2 * c))
         place = ends[k]
         if sides := [one.energy(place) for one in (before, piece) if one is not None and k]:
             inside = before is not None and piece is not None
@@ -148,7 +148,7 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
             lowest = Min(*(cancel(e) for e in (*sides, *there)))
             held = inside and any(cancel(side - lowest) == 0 for side in sides)  # by one of its sides
             step = sign_of(cancel(sides[0] - sides[-1])) if held else 0
-            out.append(Atom(place, place, lowest, side=step or 0))
+            out.append(Candidate(place, place, lowest, side=step or 0))
         out += [] if piece is None else [piece]
         before = piece
     return out

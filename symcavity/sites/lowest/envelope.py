@@ -12,7 +12,7 @@ from sympy import Expr, GreaterThan, Max, Pow, StrictGreaterThan, cancel, factor
 
 from symcavity.algebra.compiled import compiled
 from symcavity.algebra.signs import bare, sign_given, weak_sign_of
-from symcavity.sites.lowest.atoms import Atom
+from symcavity.sites.lowest.atoms import Candidate
 
 ROUNDING = 1e-10
 
@@ -30,7 +30,7 @@ class Envelope:
         What has to hold for that.
     """
 
-    atoms: tuple[Atom, ...]
+    atoms: tuple[Candidate, ...]
     switches: tuple[Expr, ...]
     assumed: tuple[Any, ...]
 
@@ -115,7 +115,7 @@ def sequence(rows: Sequence[tuple[float, ...]]) -> tuple[int, ...] | None:
 # -- as expressions ----------------------------------------------------------------------------------
 
 
-def switch(one: Atom, other: Atom) -> Expr:
+def switch(one: Candidate, other: Candidate) -> Expr:
     """The force at which a candidate gives way to one above it, where both have their minimum inside."""
     if one.is_point and other.is_point:
         return simple((other.a - one.a) / (other.low - one.low))
@@ -137,7 +137,7 @@ def switch(one: Atom, other: Atom) -> Expr:
     return (-linear - sqrt(simple(linear**2 - two * constant))) / two
 
 
-def direct(atoms: Sequence[Atom], order: Sequence[int], positive: Sequence[Expr]) -> Envelope:
+def direct(atoms: Sequence[Candidate], order: Sequence[int], positive: Sequence[Expr]) -> Envelope:
     """The lowest candidates where their order is known, with what has to hold for it."""
     kept = [atoms[k] for k in order]
     switches = [switch(a, b) for a, b in pairwise(kept)]
@@ -173,7 +173,7 @@ def _open(needed: Sequence[Any], positive: Sequence[Expr]) -> list[Any]:
     return list(found.values())
 
 
-def is_contact(one: Atom, other: Atom, s: Expr) -> bool:
+def is_contact(one: Candidate, other: Candidate, s: Expr) -> bool:
     """Whether the state moves on without a jump from one candidate to the next."""
     return bool(simple(other.state(s) - one.state(s)) == 0)
 
@@ -193,12 +193,12 @@ def local(still: Envelope, curvature: Expr, positive: Sequence[Expr]) -> Envelop
     return Envelope(tuple(kept), tuple(switches), (*still.assumed, *_open(needed, positive)))
 
 
-def where_it_is(atoms: Sequence[Atom], curvature: Expr, positive: Sequence[Expr]) -> Envelope | None:
+def where_it_is(atoms: Sequence[Candidate], curvature: Expr, positive: Sequence[Expr]) -> Envelope | None:
     """The minima of a field that follows its mean, whatever its energy: it leaves a piece where its mean does.
 
     None where it is open whether a kink holds the field.
     """
-    kept: list[Atom] = []
+    kept: list[Candidate] = []
     switches: list[Expr] = []
     pieces = [a for a in atoms if not a.is_point]
     for one, other in pairwise(pieces):
@@ -230,7 +230,7 @@ def _known(expr: Expr, positive: Sequence[Expr], *, strict: bool) -> bool:
     return sign_given(found, positive) == 1 or (not strict and weak_sign_of(found) == 1)
 
 
-def numbers(atoms: Sequence[Atom], symbols: Sequence[Any]) -> Callable[..., list[tuple[float, ...]]]:
+def numbers(atoms: Sequence[Candidate], symbols: Sequence[Any]) -> Callable[..., list[tuple[float, ...]]]:
     """The candidates as functions of parameters."""
     parts = [(a.low, a.high, a.a, a.b, a.c) for a in atoms]
     calls = [[_bound(p, symbols) for p in row] for row in parts]

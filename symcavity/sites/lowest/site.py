@@ -21,7 +21,7 @@ from symcavity.sites.branching.arranging import IllPosed
 from symcavity.sites.branching.branches import Branch
 from symcavity.sites.branching.draws import DRAWS, sample_value, symbols_in
 from symcavity.sites.branching.solution import Region, SiteSolution
-from symcavity.sites.lowest.atoms import LABELS, SUPPORTED, Atom, OpenOrder, atoms_of, discrete
+from symcavity.sites.lowest.atoms import LABELS, SUPPORTED, Candidate, OpenOrder, atoms_of, discrete
 from symcavity.sites.lowest.envelope import Envelope, direct, local, numbers, sequence, simple, where_it_is
 from symcavity.sites.protocol import Heard, SiteProblem
 from symcavity.sites.thermal.summed import answer_to_states, moving_field, moving_fields, weight_of
@@ -30,7 +30,7 @@ TRIES = 400  # of parameters at which the energy has a minimum
 
 
 @dataclass(frozen=True)
-class Force:
+class StateForce:
     """The force on the state of a site: ``shift + slope*eta``, with the sources; and what it adds to the energy.
 
     Attributes
@@ -64,7 +64,7 @@ class LowestSolution(SiteSolution):
     """
 
     envelope: Envelope = None  # type: ignore[assignment]
-    force: Force = None  # type: ignore[assignment]
+    force: StateForce = None  # type: ignore[assignment]
     state: SiteQuantity = None  # type: ignore[assignment]
     cases: tuple[tuple[Any, LowestSolution], ...] = ()
     labels: Mapping[Any, Expr] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class LowestSolution(SiteSolution):
     def xreplace(self, rule: dict[Any, Any]) -> LowestSolution:
         """Replace symbols throughout, for instance the self-coupling by its mean."""
         found: Any = super().xreplace(rule)
-        force = Force(*(e.xreplace(rule) for e in (self.force.slope, self.force.shift, self.force.curvature)))
+        force = StateForce(*(e.xreplace(rule) for e in (self.force.slope, self.force.shift, self.force.curvature)))
         cases = tuple((test.xreplace(rule), one.xreplace(rule)) for test, one in self.cases)
         return replace(found, envelope=self.envelope.xreplace(rule), force=force, cases=cases)
 
@@ -117,7 +117,7 @@ class LowestSolution(SiteSolution):
         return frozenset(self.unknowns if jumps else ())
 
 
-def force_on(problem: SiteProblem) -> Force:
+def force_on(problem: SiteProblem) -> StateForce:
     """What acts on the state of a site besides its own energy, with the self-couplings as symbols."""
     weight, heard = weight_of(problem), moving_field(problem)
     plain = problem.plain_sources()
@@ -126,16 +126,16 @@ def force_on(problem: SiteProblem) -> Force:
         strength = sum((k.symbol for k in heard.feedback if k.emission == weight.mean), S.Zero)
         if strength == 0:
             raise UnsupportedLaw(
-                f"{problem.text}: nobody answers to it, and the field that it hears does not move.",
+                f"{problem.text}: no site responds to its messages.",
                 "couplings that are heard both ways",
             )
-        return Force(1 / strength, source / strength, 1 / strength)
+        return StateForce(1 / strength, source / strength, 1 / strength)
     total, strength = answer_to_states(problem)
     slope = total.diff(heard.eta)
-    return Force(slope, (total - slope * heard.eta).expand() + source, -strength)
+    return StateForce(slope, (total - slope * heard.eta).expand() + source, -strength)
 
 
-def candidates(problem: SiteProblem, weight: Weight, told: Mapping[Any, Expr], curvature: Expr) -> list[Atom]:
+def candidates(problem: SiteProblem, weight: Weight, told: Mapping[Any, Expr], curvature: Expr) -> list[Candidate]:
     """The candidates for the minimum of a site's energy, with what others answer."""
     state = weight.state
     energy, bounds = weight.energy.xreplace(dict(told)), [b.xreplace(dict(told)) for b in weight.bounds]
@@ -217,7 +217,7 @@ def _at_given_labels(problem: SiteProblem) -> LowestSolution:
     return replace(last[1], cases=cases, assumed=tuple(assumed))
 
 
-def _followed(problem: SiteProblem, atoms: Sequence[Atom], force: Force) -> list[Envelope]:
+def _followed(problem: SiteProblem, atoms: Sequence[Candidate], force: StateForce) -> list[Envelope]:
     """The minima that a site has without feedback, followed as that is turned on."""
     positive = margins(problem.ranges)
     if weight_of(problem).is_field:
@@ -235,7 +235,7 @@ def _followed(problem: SiteProblem, atoms: Sequence[Atom], force: Force) -> list
 
 
 def _over_fields(
-    problem: SiteProblem, told: Mapping[Any, Expr], force: Force, envelope: Envelope, way: int
+    problem: SiteProblem, told: Mapping[Any, Expr], force: StateForce, envelope: Envelope, way: int
 ) -> LowestSolution:
     """The lowest minimum as a function of the field."""
     weight, heard = weight_of(problem), moving_field(problem)
@@ -281,7 +281,7 @@ def states(problem: SiteProblem, told: Mapping[Any, Expr], x: Expr, eta: Expr) -
     return {**told, **found}
 
 
-def chosen(weight: Weight, told: Mapping[Any, Expr], atom: Atom) -> dict[SiteQuantity, Expr]:
+def chosen(weight: Weight, told: Mapping[Any, Expr], atom: Candidate) -> dict[SiteQuantity, Expr]:
     """The discrete states beside a field at a candidate for its minimum: those whose energy it is."""
     x = weight.state if not atom.is_point else atom.low
     for choice in weight.choices():
@@ -298,7 +298,7 @@ def answered(problem: SiteProblem, heard: Heard) -> Expr:
     return heard.factor * heard.effective() + problem.plain_sources()[heard.source]
 
 
-def laid_out(problem: SiteProblem, atoms: Sequence[Atom]) -> list[Envelope]:
+def laid_out(problem: SiteProblem, atoms: Sequence[Candidate]) -> list[Envelope]:
     """The lowest candidates in each order that they have at some parameters: first where nothing jumps."""
     parts = [e for a in atoms for e in (a.low, a.high, a.a, a.b, a.c)]
     symbols = symbols_in([e for e in parts if e not in (oo, -oo)], set())

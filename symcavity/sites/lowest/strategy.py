@@ -29,12 +29,12 @@ from symcavity.sites.branching.strategy import sign_relations
 from symcavity.sites.by_parts import weights
 from symcavity.sites.lowest.envelope import simple
 from symcavity.sites.lowest.site import LowestSolution, solve_lowest
-from symcavity.sites.protocol import SiteProblem, Solution
+from symcavity.sites.protocol import LawSolution, SiteProblem
 from symcavity.sites.site import Site, response_steps
 from symcavity.sites.thermal.summed import as_one, is_pulled_by_sum, moving_fields, weight_of
 
 
-class Lowest:
+class LowestEnergy:
     """Laws of states of lowest energy, at zero temperature."""
 
     is_linear = False
@@ -44,7 +44,7 @@ class Lowest:
         weight = problem.law.weight
         return weight is not None and weight.is_cold and not weight.others
 
-    def solve(self, problem: SiteProblem) -> Solution:
+    def solve(self, problem: SiteProblem) -> LawSolution:
         """Lay out the lowest minimum, with as few signs of self-couplings as it needs.
 
         Raises
@@ -65,11 +65,11 @@ class Lowest:
             else:
                 data |= dict.fromkeys(moving, -1)
         try:
-            return Solution(solve_lowest(problem.signed(known)), known)
+            return LawSolution(solve_lowest(problem.signed(known)), known)
         except IllPosed:
             if not data:
                 raise
-            return Solution(solve_lowest(problem.signed(known | data)), known | data)
+            return LawSolution(solve_lowest(problem.signed(known | data)), known | data)
 
     def ensemble(self, site: Site) -> LowestEnsemble:
         """The averages of the site over its Gaussian fields."""
@@ -139,7 +139,9 @@ class Lowest:
         """The slope of a state: between the jumps, and delta functions that carry them."""
         solution, ensemble = site.solution, site.at_labels
         if solution.cases:
-            return solution.by_cases(lambda one: Lowest._slope(_Case(one, replace(ensemble, solution=one)), response))
+            return solution.by_cases(
+                lambda one: LowestEnergy._slope(_Case(one, replace(ensemble, solution=one)), response)
+            )
         source, still = ensemble.source(response), dict.fromkeys(solution.sources, S.Zero)
         t, rows = solution.reflection * solution.inner, []
         for region in solution.regions:

@@ -23,9 +23,9 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.support import Anchor, Support
 from symcavity.shapes.base import INTERIOR, SATURATED
-from symcavity.sites.branching.averages import quenched_average
 from symcavity.sites.branching.branches import tidy_fraction
 from symcavity.sites.protocol import Unbranched
+from symcavity.sites.quenched_laws import quenched_average
 from symcavity.sites.sets.averages import GAP2, GV, LAM, PSI, REGIME, SLOPE2, V2, component, projection_average
 
 

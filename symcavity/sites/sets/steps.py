@@ -93,7 +93,7 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
     ]
     evidence = {**evidence, "n": n}
     tip = [Equation(J, stays), Equation(NamedTrace(message), at_tip)]
-    steps.append(step("tip", "regime_tip", tip, law, "solution", size=size, n=n))
+    steps.append(step("tip", "regime_tip", tip, law, "solution", size=size, n=n, edges=True))
     known = ["interior", "touching_trace", "tip"]
     if solution.cap != oo:
         cap = solution.cap.xreplace(zero)

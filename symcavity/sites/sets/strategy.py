@@ -13,7 +13,7 @@ from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.sites.branching.branches import tidy_fraction
 from symcavity.sites.branching.layout import solve_site
-from symcavity.sites.protocol import SiteProblem, Solution
+from symcavity.sites.protocol import LawSolution, SiteProblem
 from symcavity.sites.sets.solution import ProjectionSolution, VectorEnsemble
 from symcavity.sites.sets.steps import projection_steps
 from symcavity.sites.site import Site
@@ -28,7 +28,7 @@ class Projecting:
         """Whether the site hears a vector that is kept whole."""
         return any(h.declared.components for h in problem.heard)
 
-    def solve(self, problem: SiteProblem) -> Solution:
+    def solve(self, problem: SiteProblem) -> LawSolution:
         """Solve the scalar law between the multiplier and g(V), and recognize the projection.
 
         Raises
@@ -40,7 +40,7 @@ class Projecting:
         text = problem.text
         backs = [(k, convex.parts[h.carrier or convex.V]) for h in problem.heard for k in h.feedback]
         if not backs or any(k.emission != convex.Lam for k, _ in backs):
-            raise UnsupportedLaw(f"{text} does not answer by its vector multiplier.", "constraints on one vector field")
+            raise UnsupportedLaw(f"{text} does not give its vector multiplier.", "constraints on one vector field")
         couplings = {k.symbol: k.symbol.signed(1) for k, _ in backs} if len(backs) == 1 else {}
         total = Add(*(c * couplings.get(k.symbol, k.symbol) for k, c in backs))
         eta, strength = Symbol("x", real=True), Symbol("F", positive=True)
@@ -76,7 +76,7 @@ class Projecting:
         regime = regime_of(problem.kind)
         etas = {h.eta: convex.parts[h.carrier or convex.V] for h in problem.heard}
         found = ProjectionSolution(convex, bound, cap, states, total, S.One, regime, etas, softness=softness)
-        return Solution(found, dict.fromkeys(couplings, 1))
+        return LawSolution(found, dict.fromkeys(couplings, 1))
 
     def ensemble(self, site: Site) -> VectorEnsemble:
         """The averages of the site over its Gaussian vector."""
