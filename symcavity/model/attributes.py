@@ -30,7 +30,7 @@ def discrete_values(values: Any, name: Any, *, alone: bool = True) -> tuple[Tupl
         what = f"has the values {values!r:.60}" if alone else "has values, and moves or has components"
         raise DeclarationError(
             f"{name} {what}.",
-            "two or more different numbers, of a variable without components that keeps still",
+            "two or more different numbers, of a variable that has no components and does not depend on time",
             f'Feature("{name}", values=(-1, 1))',
         )
     return (Tuple(*sorted(states, key=lambda v: v.evalf(30))),)
@@ -66,7 +66,7 @@ def kind_of(index: Any, what: str, example: str) -> Kind:
     if isinstance(index, SiteIndex):
         return index.kind
     raise DeclarationError(
-        f"{what} is declared over {index}.",
+        f"{what} has no site index." if index is None else f"{what} is declared over {index}.",
         "the site indices i (features) and mu (data), or an index of further sites",
         f'{example}; a, K = Sites("a", "K") for sites of another kind',
     )

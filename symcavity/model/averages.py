@@ -37,7 +37,7 @@ class Fresh(Node):
         if bare.has(SiteResponse, Fresh):
             what = "a response" if bare.has(SiteResponse) else "fresh(...) itself"
             raise DeclarationError(
-                f"fresh({body!s:.80}) holds {what}: a fresh site disturbs nobody.",
+                f"fresh({body!s:.80}) holds {what}: a fresh site has no effect on others.",
                 "functions of fields, such as Sum(x[mu, i]*w[i], (i, 1, N)), and of quenched parameters",
             )
         return Expr.__new__(cls, body) if bare.has(SiteQuantity) else body
@@ -72,8 +72,8 @@ class Average(Node, Averaging):
         inner = dict.fromkeys(body.atoms(Average), S.One)
         if not isinstance(body, Fresh) and body.xreplace(inner).has(Fresh):
             raise DeclarationError(
-                f"{body!s:.80} holds fresh(...) beside something else.",
-                "an average over fresh sites, or over those that took part",
+                f"{body!s:.80} mixes fresh(...) with other terms.",
+                "an average over fresh sites, or one over the sites that took part in training",
                 "average(fresh(...)), with all of the expression inside",
             )
         return Expr.__new__(cls, body)
@@ -118,7 +118,7 @@ class SiteResponse(Node):
             state = state.at_site()
         if not isinstance(state, SiteQuantity) or isinstance(state.family, Quenched):
             raise DeclarationError(
-                f"response({state}) asks for the response of something that does not respond.",
+                f"response({state}): {state} is not a variable of a site.",
                 "a state variable of a site: response(w) or response(w[i])",
             )
         if field is not None and not isinstance(field, Family | SiteQuantity) and time is None:
@@ -129,8 +129,12 @@ class SiteResponse(Node):
         if (over is None or still) != (time is None):
             raise DeclarationError(
                 f"response({state}) asks for the response of a state that "
-                + ("keeps still, to a source at a time." if over is None else "moves, without the time of its source."),
-                "the time of the source for states that move, and only for them",
+                + (
+                    "does not depend on time, to a source at a time."
+                    if over is None
+                    else "depends on time, without the time of its source."
+                ),
+                "the time of the source for states that depend on time, and only for them",
                 f"response({state})" if over is None else f'response({state}, s), with s = Time("s")',
             )
         when = [] if time is None or over is None else [read_time(time, f"the source of {state}", over)]
@@ -275,8 +279,8 @@ def average(body: Any) -> Expr:
 def fresh(body: Any) -> Expr:
     """Return a quantity of a site that took no part in training, for use as ``average(fresh(body))``: test errors.
 
-    The fields of a fresh datum sum what the features of the trained system send, through couplings that nobody has
-    seen.  In a theory they are Gaussian, with the covariances of the cavity fields, and nothing of them comes back; in
+    The fields of a fresh datum sum what the features of the trained system send, through fresh
+    couplings.  In a theory they are Gaussian, with the covariances of the cavity fields, and they have no feedback; in
     finite instances new sites are drawn (``simulate(..., fresh=1000)``).
 
     Parameters
@@ -323,8 +327,8 @@ def expect(body: Any) -> Expr:
 def norm(*parts: Any) -> Expr:
     """Return the length of a vector, ``sqrt(a**2 + b**2 + ...)``, such as ``norm(w1[i], w2[i])``.
 
-    In the objective of a convex problem it may be multiplied by what is not negative. In a constraint a
-    number bounds it; where other states do, the same is said by a :class:`SupportFunction` of a ball.
+    In the objective of a convex problem it may be multiplied by a non-negative factor. In a constraint a
+    number bounds it; a bound that depends on other states is declared by a :class:`SupportFunction` of a ball.
 
     Examples
     --------

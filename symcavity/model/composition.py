@@ -35,7 +35,7 @@ from symcavity.algebra.signs import sign_given, weak_sign_of
 _MOST_STATES = 6  # in one quadratic form, whose principal minors are looked at one by one
 
 
-class Form(NamedTuple):
+class ProvedShape(NamedTuple):
     """What is proved of an expression, as a function of the states in it; what is not proved is False."""
 
     convex: bool = False
@@ -49,9 +49,9 @@ class Form(NamedTuple):
         return self.convex and self.concave
 
     @property
-    def turned(self) -> Form:
+    def turned(self) -> ProvedShape:
         """The form of the negative."""
-        return Form(self.concave, self.convex, self.nonpositive, self.nonnegative)
+        return ProvedShape(self.concave, self.convex, self.nonpositive, self.nonnegative)
 
     @property
     def rising(self) -> bool:
@@ -72,24 +72,24 @@ class Rules:
 
     def __init__(self, states: Iterable[Any], known: Sequence[Expr] = ()) -> None:
         self._states, self._margins = set(states), tuple(known)
-        self._forms: dict[Expr, Form] = {}
+        self._forms: dict[Expr, ProvedShape] = {}
 
-    def __call__(self, expr: Expr) -> Form:
+    def __call__(self, expr: Expr) -> ProvedShape:
         """Return what is proved of an expression."""
         if expr not in self._forms:
             self._forms[expr] = self._read(expr)
         return self._forms[expr]
 
-    def _read(self, expr: Expr) -> Form:
+    def _read(self, expr: Expr) -> ProvedShape:
         if not expr.has(*self._states):
             sign = self._sign(expr)
-            return Form(True, True, sign in (0, 1), sign in (0, -1))
+            return ProvedShape(True, True, sign in (0, 1), sign in (0, -1))
         if expr in self._states:
-            return Form(True, True, bool(expr.is_nonnegative), bool(expr.is_nonpositive))
+            return ProvedShape(True, True, bool(expr.is_nonnegative), bool(expr.is_nonpositive))
         for kind, rule in self._rules.items():
             if isinstance(expr, kind):
                 return rule(self, expr)
-        return Form()
+        return ProvedShape()
 
     def _sign(self, constant: Expr) -> int | None:
         """The sign of a constant, zero included; None where it is open."""
@@ -97,23 +97,23 @@ class Rules:
             return 0
         return weak_sign_of(constant) or sign_given(constant, self._margins)
 
-    def _sum(self, expr: Expr) -> Form:
+    def _sum(self, expr: Expr) -> ProvedShape:
         out = self._terms(expr.args)
         if out.convex or out.concave:
             return out
         for kink in (t for term in expr.args for t in Mul.make_args(term) if isinstance(t, Abs)):
             hinge = 2 * Max(0, kink.args[0]) - kink.args[0]  # the rest may cancel what is not convex in |u|
             apart = expr.xreplace({kink: hinge}).expand(deep=False)
-            found = self._terms(Add.make_args(apart)) if apart != expr else Form()
+            found = self._terms(Add.make_args(apart)) if apart != expr else ProvedShape()
             if found.convex or found.concave:
                 return found
         quadratic = self._quadratic(expr)
-        return quadratic or Form(nonnegative=out.nonnegative, nonpositive=out.nonpositive)
+        return quadratic or ProvedShape(nonnegative=out.nonnegative, nonpositive=out.nonpositive)
 
-    def _terms(self, terms: Iterable[Expr]) -> Form:
-        return Form(*(all(every) for every in zip(*map(self, terms), strict=True)))
+    def _terms(self, terms: Iterable[Expr]) -> ProvedShape:
+        return ProvedShape(*(all(every) for every in zip(*map(self, terms), strict=True)))
 
-    def _quadratic(self, expr: Expr) -> Form | None:
+    def _quadratic(self, expr: Expr) -> ProvedShape | None:
         """A sum by its quadratic form and what else stands in it; the form by its principal minors."""
         states = [s for s in sorted(self._states, key=str) if expr.has(s)]
         squares = [t for t in expr.args if t.is_polynomial(*states) and len([s for s in states if t.has(s)]) > 0]
@@ -125,7 +125,7 @@ class Rules:
         if degree > 2 or len(states) > _MOST_STATES:
             return None
         bends = hessian(Add(*squares), states)
-        other = self._terms(rest) if rest else Form(True, True, True, True)
+        other = self._terms(rest) if rest else ProvedShape(True, True, True, True)
         signs = []
         for count in range(1, len(states) + 1):
             for chosen in combinations(range(len(states)), count):
@@ -133,24 +133,24 @@ class Rules:
                 signs.append((count, self._sign(minor.factor())))
         convex = all(sign in (0, 1) for _, sign in signs)
         concave = all(sign == 0 or sign == (-1) ** count for count, sign in signs)
-        return Form(convex and other.convex, concave and other.concave) if convex or concave else None
+        return ProvedShape(convex and other.convex, concave and other.concave) if convex or concave else None
 
-    def _product(self, expr: Expr) -> Form:
+    def _product(self, expr: Expr) -> ProvedShape:
         constant, rest = expr.as_independent(*self._states, as_Add=False)
         form = self._over(rest) if rest.is_Mul else self(rest)
         sign = self._sign(constant)
         if sign == 1 or (sign == 0 and not form.affine):
             return form
-        return form.turned if sign == -1 else Form(form.affine, form.affine)
+        return form.turned if sign == -1 else ProvedShape(form.affine, form.affine)
 
-    def _over(self, product: Expr) -> Form:
+    def _over(self, product: Expr) -> ProvedShape:
         """Powers over powers: ``s**p/r**q`` is convex for ``p >= q + 1`` where s and r are not negative, r concave."""
         parts = [f.as_base_exp() for f in product.args]
         sign = all(self(f).nonnegative for f in product.args)
         lengths = {base.args[0] if isinstance(base, Abs) else base for base, _ in parts}
         if len(lengths) == 1 and any(isinstance(base, Abs) for base, _ in parts):  # u**2*|u| is |u|**3
             form, power = self(Abs(*lengths)), Add(*(power for _, power in parts))
-            return Form(form.rising and bool((power - 1).is_nonnegative), False, True)
+            return ProvedShape(form.rising and bool((power - 1).is_nonnegative), False, True)
         below = [(base, -power) for base, power in parts if power.is_negative]
         above = [(base, power) for base, power in parts if not power.is_negative]
         if len(below) == len(above) == 1:
@@ -158,23 +158,23 @@ class Rules:
             even = self(s).affine and p.is_even
             below_one = self(r)
             if below_one.concave and below_one.nonnegative and (p - q - 1).is_nonnegative:
-                return Form(convex=even or self(s).rising, nonnegative=bool(even) or sign)
-        return Form(nonnegative=sign)
+                return ProvedShape(convex=even or self(s).rising, nonnegative=bool(even) or sign)
+        return ProvedShape(nonnegative=sign)
 
-    def _power(self, expr: Expr) -> Form:
+    def _power(self, expr: Expr) -> ProvedShape:
         base, power = expr.args
         if power.has(*self._states):
-            return Form()
+            return ProvedShape()
         form = self(base)
         if power.is_even and power.is_positive:
-            return Form(form.affine or form.rising or form.turned.rising, False, True)
+            return ProvedShape(form.affine or form.rising or form.turned.rising, False, True)
         if (power - 1).is_nonnegative:
-            return Form(form.rising, False, form.nonnegative)
+            return ProvedShape(form.rising, False, form.nonnegative)
         if power.is_positive and (1 - power).is_positive:
-            return Form(self._is_norm(base, 1 / power), form.concave, True)
+            return ProvedShape(self._is_norm(base, 1 / power), form.concave, True)
         if power.is_negative:
-            return Form(form.concave and form.nonnegative, False, form.nonnegative)
-        return Form()
+            return ProvedShape(form.concave and form.nonnegative, False, form.nonnegative)
+        return ProvedShape()
 
     def _is_norm(self, total: Expr, power: Expr) -> bool:
         """Whether a root is the length of a vector: of powers of what is linear, or convex and not negative."""
@@ -186,13 +186,13 @@ class Rules:
                 return False
         return True
 
-    def _exponential(self, expr: Expr) -> Form:
-        return Form(self(expr.args[0]).convex, False, True)
+    def _exponential(self, expr: Expr) -> ProvedShape:
+        return ProvedShape(self(expr.args[0]).convex, False, True)
 
-    def _logarithm(self, expr: Expr) -> Form:
+    def _logarithm(self, expr: Expr) -> ProvedShape:
         (arg,) = expr.args
         above_one = self((arg - 1).expand(deep=False)).nonnegative
-        return Form(self._is_log_convex(arg), self(arg).concave, above_one)
+        return ProvedShape(self._is_log_convex(arg), self(arg).concave, above_one)
 
     def _is_log_convex(self, expr: Expr) -> bool:
         """Whether the logarithm of a positive function is convex: sums and products of such functions are."""
@@ -208,27 +208,27 @@ class Rules:
             return bool(expr.exp.is_positive) and self._is_log_convex(expr.base)
         return False
 
-    def _even(self, expr: Expr) -> Form:
+    def _even(self, expr: Expr) -> ProvedShape:
         form = self(expr.args[0])
-        return Form(form.affine or form.rising or form.turned.rising, False, True)
+        return ProvedShape(form.affine or form.rising or form.turned.rising, False, True)
 
-    def _largest(self, expr: Expr) -> Form:
+    def _largest(self, expr: Expr) -> ProvedShape:
         forms = [self(a) for a in expr.args]
         nonnegative = any(f.nonnegative for f in forms)
-        return Form(all(f.convex for f in forms), False, nonnegative, all(f.nonpositive for f in forms))
+        return ProvedShape(all(f.convex for f in forms), False, nonnegative, all(f.nonpositive for f in forms))
 
-    def _smallest(self, expr: Expr) -> Form:
+    def _smallest(self, expr: Expr) -> ProvedShape:
         return self._largest(Max(*(-a for a in expr.args), evaluate=False)).turned
 
-    def _cases(self, expr: Expr) -> Form:
+    def _cases(self, expr: Expr) -> ProvedShape:
         if not any(test.has(*self._states) for _, test in expr.args):
             return self._terms(value for value, _ in expr.args)
         tests = [r for _, test in expr.args for r in sorted(test.atoms(Relational), key=str)]
         sizes = (a.args[0] for r in tests for a in sorted(r.atoms(Abs), key=str))
         lines = dict.fromkeys([*sizes, *(r.lhs - r.rhs for r in tests)])
-        return next((form for gap in lines if (form := self._along(expr, gap)) is not None), Form())
+        return next((form for gap in lines if (form := self._along(expr, gap)) is not None), ProvedShape())
 
-    def _along(self, expr: Expr, gap: Expr) -> Form | None:
+    def _along(self, expr: Expr, gap: Expr) -> ProvedShape | None:
         """Cases of quadratic functions of one line: they meet, bend upwards, and so do the pieces between."""
         inner = next((s for s in sorted(self._states, key=str) if gap.has(s)), None)
         if inner is None or not self(gap).affine:
@@ -248,7 +248,7 @@ class Rules:
         for t in break_points(along, z) if along.has(Eq, Ne) else ():
             alone = along.xreplace({z: t})  # where a case holds at one point: it has to go on from there
             bends += [S.NegativeOne] if all((alone - p.xreplace({z: t})).simplify() != 0 for p in pieces) else []
-        return Form(convex=all(not b.has(z) and self._sign(b) in (0, 1) for b in bends))
+        return ProvedShape(convex=all(not b.has(z) and self._sign(b) in (0, 1) for b in bends))
 
     _rules: ClassVar[dict[type, Any]] = {
         Add: _sum,

@@ -24,7 +24,7 @@ def _separated(expr: Expr, where: str) -> Expr:
         for factor in Mul.make_args(term):
             if len({k for q in site_quantities(factor) for k in q.site}) > 1:
                 raise DeclarationError(
-                    f"{where} is {expr}: {factor} does not factorize into what belongs to either site.",
+                    f"{where} is {expr}: {factor} does not factorize into quantities of the two sites.",
                     "sums of products, (l[i] + s[mu])/N or l[i]*s[mu]/N",
                     "an expansion in a few such products",
                 )

@@ -119,6 +119,6 @@ def _gaussian(law: Any, names: Sequence[str]) -> tuple[list[Expr], Matrix]:
 def _wrong(names: Sequence[str], law: Any) -> DeclarationError:
     example = ", ".join(["1", "2", "0", "1"][: len(names)] or ["1"])
     return DeclarationError(
-        f"The joint law of {', '.join(names)} is {law!r:.80}.",
+        f"The joint law of {', '.join(names)} is " + ("missing." if law is None else f"{law!r:.80}."),
         f"{{({example}): weight, ...}} with {len(names)} values each, or Normal('g', means, covariances) of SymPy",
     )

@@ -19,8 +19,9 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.model.refusals import check_words
 
 DECIDED = (
-    "Eq(a, b), not a == b, which asks whether the two are the same expression. SymPy decides what has no unknowns, two "
-    "equal sides, an infinite bound, or a square that equals a negative number: it is empty or contradicts itself"
+    "Eq(a, b), not a == b, which asks whether two expressions are the same; leave out what always holds. SymPy decides "
+    "at once what has no unknowns, two equal sides or an infinite bound, and what contradicts itself, as a square that "
+    "equals a negative number"
 )
 """What to do about a relation that is a mere True or False."""
 
@@ -49,7 +50,7 @@ class Equation(Equality):
         return self.lhs - self.rhs
 
     def subs(self, *rule: Any, **options: Any) -> Equation:
-        """Substitute in both sides, as ``Expr.subs`` does; a text is no expression."""
+        """Substitute in both sides, as ``Expr.subs`` does; a string raises an error."""
         for entry in rule if len(rule) == 2 else [e for pair in _pairs(*rule) for e in pair]:
             as_sympy(entry, "What is substituted")
         return super().subs(*rule, **options)

@@ -138,7 +138,7 @@ def refuse_high_powers(expr: Basic, where: str) -> None:
             raise DeclarationError(
                 f"The power {power.exp} stands in {where}.",
                 f"exponents up to {HIGHEST}",
-                "a smaller exponent; the logarithm of what is large",
+                "a smaller exponent; the logarithm of a large number",
             )
 
 

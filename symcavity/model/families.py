@@ -184,7 +184,7 @@ class SiteQuantity(FewValued, Expr):
     @property
     def now(self) -> SiteQuantity:
         """The same quantity at the time over which it moves, whatever time it is taken at."""
-        return self if self.time in (None, self.family.over) else self.func(*self.args[:-1], self.family.over)
+        return _now(self)
 
     @property
     def site(self) -> dict[Kind, Expr]:
@@ -216,12 +216,19 @@ class SiteQuantity(FewValued, Expr):
         upper = " ".join(printer.doprint(index) for kind, index in placed if kind.upper)
         lower = [printer.doprint(index) for kind, index in placed if not kind.upper]
         lower += [printer.doprint(index) for index in self.indices[len(family.slots) :]]
-        tex, _, tail = latex_name(family.name).partition("_{(")
-        lower = [f"({tail[:-1]}", *lower] if tail else lower
-        below = f"_{{{' '.join(lower)}}}" if lower else ""
+        tex, _, tail = latex_name(family.name).partition("_{")
+        below = ",".join(filter(None, (tail[:-1], " ".join(lower))))
+        below = f"_{{{below}}}" if below else ""
         above = f"^{{{upper}}}" if upper else ""
         when = "" if self.time is None else f"({printer.doprint(self.time)})"
         return f"{tex}{below}{above}{when}"
+
+
+@lru_cache(maxsize=4096)
+def _now(quantity: SiteQuantity) -> SiteQuantity:
+    """A quantity at the time over which it moves: one object, which tables find without a comparison."""
+    over = quantity.family.over
+    return quantity if over is None or quantity.args[-1] == over else quantity.func(*quantity.args[:-1], over)
 
 
 def site_quantities(expr: Any, *kinds: type[Family]) -> list[SiteQuantity]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Mul, Pow, S, Sum, Symbol, Tuple, expand_mul
+from sympy import Add, Dummy, Expr, Mul, Piecewise, Pow, S, Sum, Symbol, Tuple, expand_mul
 
 from symcavity.algebra.indexed import fresh_index
 from symcavity.errors import DeclarationError
@@ -84,7 +84,7 @@ class RandomField:
         free = bool(family.components) and not self.inner and self.coupling.indices[-1].is_Symbol
         return Tuple(self.coupling.indices[-1], *family.components[1:]) if free else Tuple()
 
-    @property
+    @cached_property
     def time(self) -> Time | None:
         """The time at which it is taken; None where all that is sent keeps still."""
         return next((q.family.over for q in self.states() if q.family.over is not None), None)
@@ -100,8 +100,13 @@ def summation_index(sender: Kind, hearer: Kind) -> Symbol:
 
 
 def field_mark(kind: Kind) -> str:
-    """The letter of the fields that a kind of site hears; kinds that a user adds are told apart by their index."""
+    """What stands for the fields that a kind of site hears; kinds that a user adds are told apart by their index."""
     return "u" if kind == DATUM else "v" if kind == FEATURE else f"v_{kind.index}"
+
+
+def field_letters(kind: Kind) -> tuple[str, ...]:
+    """The letters of the fields that a kind of site hears, where they have names: no index is one of them."""
+    return {DATUM: ("u",), FEATURE: ("v",)}.get(kind, ("psi", "chi", "omega"))
 
 
 class FieldBook:  # noqa: PLW1641 - it grows while a declaration is read
@@ -317,6 +322,10 @@ def free_kind(expr: Expr, where: str) -> Kind | None:
         raise DeclarationError(
             f"{expr} in {where} has both {names}.",
             "expressions of one site; other kinds enter through sums such as Sum(x[mu, i]*..., (i, 1, N))",
+            "SymPy takes cases out of a sum that stands in another sum: write them by Max, Heaviside or sign, or as a "
+            "quenched parameter or a state of their own"
+            if expr.has(Piecewise)
+            else "",
         )
     return outside.pop() if outside else None
 
@@ -378,7 +387,7 @@ def _coupling_sum(body: Expr, hearer: Kind, sender: Kind, book: FieldBook, where
     groups: dict[tuple[SiteQuantity, Expr], list[Expr]] = {}
     for term in Add.make_args(expand_mul(body)):
         couplings, prefactor, emission = [], [S.One], [S.One]
-        for factor in Mul.make_args(term):
+        for factor in Mul.make_args(unfolded(term)):
             base, power = factor.as_base_exp()
             if isinstance(base, SiteQuantity) and isinstance(base.family, Coupling):
                 couplings += [base] * (int(power) if isinstance(factor, Pow) and power.is_Integer else 1)
@@ -390,7 +399,8 @@ def _coupling_sum(body: Expr, hearer: Kind, sender: Kind, book: FieldBook, where
             if {hearer.index, at} <= indices:
                 raise DeclarationError(
                     f"The factor {factor} inside the coupling sum of {where} mixes both sites.",
-                    "products of a coupling, quantities of the one site, and an emission of the other",
+                    "products of a coupling, quantities of the one site, and an emission of the other; sin, cos, exp, "
+                    "sinh and cosh of sums, such as sin(x[j] - x[i])",
                 )
             (prefactor if hearer.index in indices else emission).append(factor)
         if len(couplings) != 1 or not isinstance(couplings[0], SiteQuantity):
@@ -406,6 +416,19 @@ def _coupling_sum(body: Expr, hearer: Kind, sender: Kind, book: FieldBook, where
             _check_linear(emitted, term, where)
         groups.setdefault((couplings[0], Mul(*prefactor)), []).append(emitted)
     return Add(*(pre * book.get(hearer, sender, x, Add(*terms), inner) for (x, pre), terms in groups.items()))
+
+
+def unfolded(term: Expr) -> Expr:
+    """A product in a coupling sum with its coupling in front of the cases into which SymPy takes it within sums."""
+    rule = {}
+    for cases in term.atoms(Piecewise):
+        couplings = {q for piece, _ in cases.args for q in site_quantities(piece, Coupling)}
+        if len(couplings) == 1:
+            (x,) = couplings
+            pieces = [(expand_mul(piece / x), condition) for piece, condition in cases.args]
+            if not any(piece.has(x) for piece, _ in pieces):
+                rule[cases] = x * Piecewise(*pieces)
+    return term.xreplace(rule)
 
 
 def is_affine(expr: Expr, variables: Iterable[Any]) -> bool:

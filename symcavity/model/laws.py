@@ -12,7 +12,7 @@ from sympy import Expr, S, Symbol, oo
 from symcavity.errors import DeclarationError
 from symcavity.model.equations import Equation
 from symcavity.model.families import families
-from symcavity.model.fields import FieldBook, RandomField, field_mark
+from symcavity.model.fields import FieldBook, RandomField, field_letters
 from symcavity.model.kinds import Kind
 from symcavity.model.names import fresh_name
 from symcavity.model.quantities import (
@@ -235,7 +235,7 @@ def read_law(
         if len(users) == 1 and not in_pairs and _carries(users[0], f.symbol, fields):
             continue
         word, moving = (VectorField, {}) if f.components else (Field, {"over": f.time} if f.time else {})
-        family = word(fresh_name(taken, field_mark(kind)), tuple(f.components) or None, kind.index, **moving)
+        family = word(fresh_name(taken, *field_letters(kind)), tuple(f.components) or None, kind.index, **moving)
         named[f.symbol] = family.at_site()
     equations = [e.xreplace(named) for e in equations]
     equations += [Equation(q, symbol) for symbol, q in named.items()]

@@ -121,7 +121,7 @@ def read_motion(
         updates[update.state] = update
     if all(q.time is None for q in updates):
         raise DeclarationError(
-            f"Numbers are drawn over {time}, and no state moves.",
+            f"Noise is drawn at each time {time}, and no state depends on time.",
             "states over a time",
             f'Variable("x", i, over={time})',
         )

@@ -28,15 +28,19 @@ _GREEK = frozenset(
 def latex_name(name: str) -> str:
     """LaTeX of a family's name: Greek words become letters, digits and tails become subscripts."""
     if name.isdigit():
-        return f"({name})"
+        return name
     if "" in name.split("_"):  # an underscore with nothing on one side has no place in a formula
         return f"\\mathrm{{{name.replace('_', chr(92) + '_')}}}"
     head, _, tail = name.partition("_")
     base = head.rstrip("0123456789")
     digits = head[len(base) :]
-    tex = f"\\{base}" if base in _GREEK else base if len(base) == 1 else f"\\mathrm{{{base}}}"
-    below = ",".join(part for part in (digits, tail) if part)
-    return f"{tex}_{{({below})}}" if below else tex
+    below = ",".join(map(_letter, filter(None, (digits, *tail.split("_")))))
+    return f"{_letter(base)}_{{{below}}}" if below else _letter(base)
+
+
+def _letter(word: str) -> str:
+    """LaTeX of one part of a name: a Greek letter, a letter or a number as such, and words upright."""
+    return f"\\{word}" if word in _GREEK else word if len(word) == 1 or word.isdigit() else f"\\mathrm{{{word}}}"
 
 
 def family_name(name: Any, word: str) -> str:
@@ -99,6 +103,6 @@ def component_range(components: Any) -> Tuple:
         raise DeclarationError(
             f"The components run from {low} to {high}: their number depends on the numbers of sites.",
             "a number of components that stays fixed as N and P grow, such as D + 1",
-            "what has as many entries as there are sites is a variable of the sites: w[i], xi[mu]",
+            "a quantity with as many entries as there are sites is a variable of the sites: w[i], xi[mu]",
         )
     return Tuple(index, low, high)

@@ -29,7 +29,7 @@ class Nearby:
     changes : tuple of SiteQuantity
         The change of each state of a site.
     beginnings : tuple of Quenched
-        What the changes are at the beginning, one for each kind of site.
+        What the changes are at the beginning, one for each kind of site whose states have one.
     """
 
     system: System
@@ -62,7 +62,8 @@ def nearby(system: System) -> Nearby:
         for e in system.initial
     ]
     both = System([*equations, *found], system.stated, initial=[*system.initial, *begin])
-    return Nearby(both, tuple(f.at_site() for f in made.values() if f.slots), tuple(first.values()))
+    used = tuple(q for q in first.values() if any(q.at_site() in site_quantities(e.rhs) for e in begin))
+    return Nearby(both, tuple(f.at_site() for f in made.values() if f.slots), used)
 
 
 def _states(expr: Expr) -> list[SiteQuantity]:

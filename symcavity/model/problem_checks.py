@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from sympy import Abs, Add, Dummy, Expr, GreaterThan, LessThan, S, sqrt
 
 from symcavity.algebra.signs import weak_sign_of
-from symcavity.errors import DeclarationError, NotConvex
+from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
 from symcavity.model.convexity import check_convex, check_increasing, pulls, takes_both_signs
 from symcavity.model.kinds import Kind, N
-from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
+from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.reading import Constraint, variables_of
 from symcavity.model.refusals import check_names
 from symcavity.model.support import Support, surrogate
@@ -42,6 +43,7 @@ def check_problem(problem: Any) -> None:
     if nothing and (problem.asks_convexity or not problem.constraints):  # all states within bounds are a measure too
         raise DeclarationError("The objective is zero.", "sums over the sites of one kind")
     check_names([problem.minimize, *(c.lhs - c.rhs for c in problem.subject_to)])
+    _check_labels(problem)
     _check_coupled(problem)
     if not problem.asks_convexity:
         return
@@ -95,6 +97,21 @@ def at_the_edge(problem: Any, kind: Kind) -> Expr:
         edge = sqrt(2 * (1 + family.reciprocity) * size)
         body = (body - factor * state * f.symbol).expand() - Abs(factor * share) * edge * state**2
     return body
+
+
+def _check_labels(problem: Any) -> None:
+    """Refuse constraints that hold no state at some value of a label: their multipliers are then not determined."""
+    for constraint in problem.constraints:
+        labels = [q for q in site_quantities(constraint.expr, Quenched) if q.family.values]
+        for values in product(*(q.family.values for q in labels)):
+            at = dict(zip(labels, values, strict=True))
+            if labels and not variables_of(constraint.expr.xreplace(at)):
+                where = ", ".join(f"{q} = {value}" for q, value in at.items())
+                raise UnsupportedLaw(
+                    f"The constraint {constraint.declared} holds no state where {where}: nothing fixes its multiplier.",
+                    "constraints of all sites of a kind, whose bounds may depend on a label",
+                    f"a bound that no site reaches there: u >= Piecewise((0, Eq({labels[0]}, 1)), (-10**4, True))",
+                )
 
 
 def _check_bounds(problem: Any) -> None:

@@ -150,7 +150,7 @@ def read_constraint(relation: Any, book: FieldBook, *, met: bool = False) -> Con
         raise DeclarationError(
             f"The constraint {relation} contains no quantity of a site.",
             "constraints on states and on global variables",
-            "declare what is known of a parameter by its assumptions: Symbol('...', positive=True)",
+            "declare the range of a parameter by its assumptions: Symbol('...', positive=True)",
         )
     if kind is None:
         return _read_condition(expr, relation, where, book, met=met)

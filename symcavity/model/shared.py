@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import Add, Expr
+from sympy import Add, Dummy, Expr
 
 from symcavity.algebra.flow import Rate
 from symcavity.errors import DeclarationError
@@ -34,7 +34,7 @@ def read_shared(equation: Equation) -> Equation:
         kind, body = site_sum(total, where)
         rule[total] = kind.size * Average(body)
     found = Add(*(in_units_of_n(term).cancel() for term in Add.make_args(rhs.xreplace(rule).expand(deep=False))))
-    if found.has(N):
+    if found.xreplace({a: Dummy() for a in found.atoms(Average)}).has(N):
         raise DeclarationError(
             f"The sums over sites in {where} are not of order one.",
             "sums over sites divided by their number",

@@ -113,8 +113,7 @@ class SupportFunction(DataAtom):
         return self.name
 
     def _latex(self, _printer: Any) -> str:
-        head, _, tail = self.name.partition("_")
-        return f"{latex_name(head)}_{{{latex_name(tail)}}}" if tail else latex_name(head)
+        return latex_name(self.name)
 
 
 def free_components(expr: Expr) -> dict[Symbol, tuple[Expr, Expr]]:
@@ -277,7 +276,7 @@ class _Bold(Symbol):
         return (*super()._hashable_content(), self.quantity)
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        name = latex_name(self.quantity.family.name)
+        name = latex_name(self.quantity.family.name).partition("_{")[0]  # its number keeps its weight
         tex = self.quantity._latex(printer).replace(name, f"\\bm{{{name}}}", 1)  # noqa: SLF001 - one layer
         return f"{tex}^{{{exp}}}" if exp else tex
 

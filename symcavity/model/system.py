@@ -50,9 +50,10 @@ from symcavity.model.system_checks import check_fixed, check_labels, check_laws
 
 
 @without(
-    "assuming_positive", "conditions", "declared", "drawn_anew", "fields", "fields_in", "flowing",
+    "assuming_positive", "brought", "conditions", "declared", "drawn_anew", "fields", "fields_in", "flowing",
     "global_conditions", "initial", "is_bipartite", "laws", "motion", "origin", "own", "partners", "ranges",
-    "record", "rewritten", "sent_by", "shared", "shared_pairs", "stated", "typed", "collective", "without_value",
+    "record", "rewritten", "sent_by", "shared", "shared_pairs", "stated", "typed", "collective", "with_parameters",
+    "without_value",
 )  # fmt: skip
 class System(ByContent):
     """A system of kinds of sites, read and validated: what :class:`symcavity.BipartiteSystem` holds."""
@@ -194,7 +195,7 @@ class System(ByContent):
         if self.time is None:
             if self.initial:
                 raise DeclarationError(
-                    "There are initial values, and no state moves.",
+                    "There are initial values, and no state depends on time.",
                     "states over a time",
                     't = Time("t"); Variable("x", i, over=t)',
                 )
@@ -209,10 +210,14 @@ class System(ByContent):
                 f"A system whose states move in time has the condition {[*self.fixed, *self.conditions][0]}.",
                 "equations of motion, and initial values",
             )
-        brought = {**self.rewritten["clock"].meanings, **self.rewritten["emissions"].meanings}
-        return read_motion(self.laws, self.initial, self.time, self.shared, brought)
+        return read_motion(self.laws, self.initial, self.time, self.shared, self.brought)
 
     # -- structure -------------------------------------------------------------------------------
+
+    @property
+    def brought(self) -> dict[SiteQuantity, Expr]:
+        """What the variables stand for that were put in the places of sums at other times, and of what is sent."""
+        return {**self.rewritten["clock"].meanings, **self.rewritten["emissions"].meanings}
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -229,7 +234,7 @@ class System(ByContent):
         return None if self.time is not None else answering(tuple(self.laws.values()))
 
     def answers(self, state: SiteQuantity, heard: RandomField) -> bool:
-        """Whether a state can answer to a source in the equation of a field: not where it is told before that."""
+        """Whether a state can respond to a source in the equation of a field: not where it is fixed before that."""
         return self._answering is None or state.family in self._answering[heard]
 
     @property
@@ -249,7 +254,8 @@ class System(ByContent):
         found = {q for q in expr.atoms(SiteQuantity) if isinstance(q.family, Quenched) and q.family.name in known}
         if not self.weights and expr.has(Expect):
             raise DeclarationError(
-                f"{expr} is asked of states that do not fluctuate.", "thermal averages of problem.gibbs(beta)"
+                f"{expr} is a thermal average, and the states of this system do not fluctuate.",
+                "thermal averages of problem.gibbs(beta)",
             )
         means = {Expect(w.state): w.mean for w in self.weights.values() if not w.is_field}
         return expr.xreplace({q: known[q.family.name][q.indices] for q in found}).xreplace(means)
@@ -350,7 +356,11 @@ class System(ByContent):
 
     def assuming_positive(self, parameters: Sequence[Quenched]) -> Self:
         """Return the same system with quenched parameters declared positive."""
-        rule: dict[Any, Any] = {q: q.assumed_positive() for q in parameters}
+        return self.with_parameters({q: q.assumed_positive() for q in parameters})
+
+    def with_parameters(self, others: Mapping[Quenched, Quenched]) -> Self:
+        """Return the same system with other quenched parameters of the same names in the place of some."""
+        rule: dict[Any, Any] = dict(others)
 
         def marked(expr: Any) -> Any:
             held = expr.atoms(SiteQuantity)

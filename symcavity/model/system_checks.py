@@ -39,7 +39,7 @@ def _refuse_deaf(law: Law, laws: Mapping[Kind, Law]) -> None:
     sent = next((f for one in laws.values() for f in one.fields if f.sender == law.kind), None)
     if sent is not None and not sent.states():
         raise DeclarationError(
-            f"What {law.kind.plural} send, {sent.emission}, holds no variable: they answer to nothing.",
+            f"The {law.kind.plural} send {sent.emission}, which contains no variable: they do not respond to anything.",
             "kinds of sites with variables; numbers drawn for each site",
             f"such a sum is a Gaussian number of its own at each {sent.hearer} site: "
             f'Quenched("g", {sent.hearer.index}, law=Normal("g", 0, 1)) times the root of its variance',
@@ -58,7 +58,8 @@ def _check_heard(law: Law, laws: Mapping[Kind, Law]) -> None:
         drawn = [q for q in site_quantities(f.emission, Quenched) if q.family.given is not None]
         if drawn and not f.states():
             raise DeclarationError(
-                f"{f.emission} is sent, and answers to what {drawn[0]} is drawn on, but is not a variable.",
+                f"{f.emission}, which is sent to others, depends on the field from which {drawn[0]} is drawn, "
+                "and is not a variable.",
                 "a variable with an equation of its own",
                 f"Eq(sent[{f.sender.index}], {f.emission}), and sums of sent",
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from sympy import Expr, S, Symbol
@@ -74,11 +75,18 @@ def read_time(entry: Any, name: str, over: Time) -> Expr:
     )
 
 
+@lru_cache(maxsize=4096)  # asked of every state at every step of a run
+def _lag_and_clock(when: Expr) -> tuple[int, bool]:
+    """By how many steps a time is later than the time symbol in it, and whether there is one."""
+    return int(when.xreplace(dict.fromkeys(when.atoms(Time), S.Zero))), bool(when.free_symbols)
+
+
 def lag_of(when: Expr) -> int:
     """By how many steps a time is later than the time symbol in it."""
-    return int(when.xreplace(dict.fromkeys(when.atoms(Time), S.Zero)))
+    return _lag_and_clock(when)[0]
 
 
 def step_of(when: Any, step: int) -> int:
     """The step that a time stands for, where the time symbol in it, if there is one, is at a step."""
-    return lag_of(when) + (step if when.free_symbols else 0)
+    lag, moves = _lag_and_clock(when)
+    return lag + step if moves else lag

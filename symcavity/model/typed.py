@@ -53,7 +53,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 } | {f.__name__: f for f in (Abs, Max, Min, erf, exp, log, sign, tanh)}
 
 
-class _Reader:
+class _ObservableReader:
     """Translates the syntax tree of an observable, node by node; what is not on the list is refused."""
 
     def __init__(self, text: str, words: Mapping[str, Any]) -> None:
@@ -177,7 +177,7 @@ def read_observable(text: str, system: System, more: Iterable[Symbol] = ()) -> E
         )
     written = re.sub(r"\blambda\b", "lam", text.strip())  # lambda is a word of Python's
     try:
-        return _Reader(written, words).read(ast.parse(written, mode="eval"))
+        return _ObservableReader(written, words).read(ast.parse(written, mode="eval"))
     except SymcavityError:
         raise
     except (SyntaxError, ValueError, TypeError, AttributeError, RecursionError, MemoryError):

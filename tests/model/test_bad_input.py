@@ -518,7 +518,7 @@ REFUSED = {
     "complex value in a law": (lambda: Quenched("z", mu, {I: 1}), "I stands", "real"),
     "infinite value in a law": (lambda: Quenched("z", mu, {oo: 1}), "oo stands", "finite"),
     "code in a law": (lambda: Quenched("z", mu, {"exit()": 1}), "string", "decimals"),
-    "quenched without index": (lambda: Quenched("z"), "None", 'Quenched("z", mu)'),
+    "quenched without index": (lambda: Quenched("z"), "no site index", 'Quenched("z", mu)'),
     "quenched over N": (lambda: Quenched("z", N), "declared over N", 'Quenched("z", mu)'),
     "field over N": (lambda: Field("z", index=N), "declared over N", "i (features) and mu (data)"),
     "negative variance": (lambda: Coupling("z", variance=-1 / N), "-1/N", "positive variance"),
@@ -867,7 +867,7 @@ def test_an_objective_that_is_one_sum_keeps_its_summand():
 
 def test_a_kind_that_only_sends_quenched_parameters_is_refused_with_what_its_sums_are():
     drive, c = Sum(x[mu, i] * Quenched("c", mu)[mu], (mu, 1, P)), Sum(w[i] ** 2, (i, 1, N)) / 2
-    with pytest.raises(DeclarationError, match=r"holds no variable") as caught:
+    with pytest.raises(DeclarationError, match=r"contains no variable: they") as caught:
         ConvexProblem(c + Sum(Abs(w[i]) - drive * w[i], (i, 1, N))).kkt()
     assert 'Quenched("g", i, law=Normal("g", 0, 1))' in str(caught.value)
 

@@ -140,6 +140,24 @@ def test_spellings_of_one_problem_have_one_answer(name):
     assert found == pytest.approx([found[0]] * len(found), rel=1e-9)
 
 
+def test_a_bound_on_a_square_is_two_bounds():
+    """One law, of lines: a multiplier of the square would give an implicit one."""
+    c = Symbol("c", positive=True)
+    for state, objective in ((w[i], fit), (h - 1, size)):
+        plain, squared, multiple, again = (
+            ConvexProblem(objective, bounds).cavity()
+            for bounds in (
+                [state >= -sqrt(c), state <= sqrt(c)],
+                [state**2 <= c],
+                [3 * c >= 3 * state**2],
+                [state**2 <= c, state <= sqrt(c)],
+            )
+        )
+        assert plain.equations == squared.equations == multiple.equations == again.equations
+    with pytest.raises(NotConvex):
+        ConvexProblem(fit, [w[i] ** 2 >= 1])
+
+
 SAMPLE = 23  # of so many spellings one is tried in every run, all of them with --full
 EVERY = [
     pytest.param(*pair, marks=[] if place % SAMPLE == 0 else pytest.mark.whole)

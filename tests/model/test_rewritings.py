@@ -16,6 +16,7 @@ from sympy import (
     S,
     Sum,
     Symbol,
+    atanh,
     cosh,
     log,
     sinh,
@@ -115,6 +116,10 @@ DECLARATIONS = {
             Equation(v[i], average(f[i]) / 2 + 1),
             Complementary(w[i], w[i] - f[i]),
         ),
+    ),
+    "an inverse function": Declaration(
+        None, (Equation(2 * atanh(v[i] / 3), Sum(J[i, j] * v[j], (j, 1, N)) + 1),
+               Equation(log(7 + w[i]) - log(5 - w[i]), t[i] / 2)),
     ),
     "a mean": Declaration(over_data((biased(t[i] * y[mu] / N) - y[mu]) ** 2) + size, (biased(1 / N) >= -5,)),
     "a balance": Declaration(

@@ -16,13 +16,13 @@ import numpy as np
 from sympy import Expr
 
 from symcavity.errors import UnsupportedLaw
-from symcavity.evaluate.moving.plan import Plan
+from symcavity.evaluate.moving.plan import MovingPlan
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity, site_quantities
 
 
-def has_parts(plan: Plan, kind: Kind) -> bool:
+def has_parts(plan: MovingPlan, kind: Kind) -> bool:
     """Whether the covariances of the fields of a kind are the same at all sites, and they stand there with numbers."""
     fields = [h.declared for h in plan.sites[kind].heard]
     terms = [term.factor for f in fields for g in fields for term in plan.covariances[f, g]]

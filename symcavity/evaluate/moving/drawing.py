@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sympy import Expr, S, Symbol
+from sympy import Dummy, Expr, Symbol
 
 from symcavity.algebra.compiled import compiled
 from symcavity.model.averages import Average
@@ -18,7 +18,7 @@ FEW = 20  # paths for each direction that is fixed: so few leave the law of the 
 OWN = 1e-9  # of the variance of a field: noise that is added to it, so that it never follows from its past alone
 
 
-class Formula:
+class SiteFormula:
     """An expression of one site, compiled: it takes states at times, quenched parameters and the time.
 
     Parameters
@@ -43,7 +43,7 @@ def in_averages(
 ) -> np.ndarray:
     """The value of what all sites share, by averages over sites and other such variables."""
     averages = sorted(expr.atoms(Average), key=str)
-    shared = site_quantities(expr.xreplace(dict.fromkeys(averages, S.Zero)))
+    shared = site_quantities(expr.xreplace({a: Dummy() for a in averages}))  # not zero: they may be factors
     call = compiled([*averages, *shared, time], expr)
     return np.asarray(call(*map(mean, averages), *map(look_up, shared), float(step)), dtype=float)
 

@@ -15,9 +15,10 @@ import numpy as np
 from sympy import Add, Expr, Integer, S
 
 from symcavity.algebra.precision import mp
+from symcavity.evaluate.moving.masks import Masked, without_masks
 from symcavity.evaluate.moving.moments import average
-from symcavity.evaluate.moving.plan import Plan, Term, mean_of
-from symcavity.evaluate.moving.shares import Monomial, NotLinear, Share, number_of
+from symcavity.evaluate.moving.plan import MovingPlan, Term, mean_of
+from symcavity.evaluate.moving.shares import Monomial, NotLinearLaw, Share, number_of
 from symcavity.model.fields import RandomField, is_affine
 from symcavity.model.kinds import Kind
 from symcavity.model.noise import Noise, drawn_anew
@@ -45,16 +46,22 @@ class ExactRun:
 
     errors_known = False
 
-    def __init__(self, plan: Plan, steps: int, dps: int | None) -> None:
+    def __init__(self, plan: MovingPlan, steps: int, dps: int | None) -> None:
         self.plan, self.steps, self.dps = plan, steps, dps
         self.first = plan.motion.first
         self.number = number_of(dps)
         self.dtype = float if dps is not None and dps <= 15 else object
         self.zero, self.one = self.number(Integer(0)), self.number(Integer(1))
+        self.rows, self.masked = plan.rows, dict[SiteQuantity, Masked]()
         self._check()
         self.columns: dict[Kind, dict[tuple[RandomField, int], int]] = {kind: {} for kind in plan.sites}
         self._drawn: dict[RandomField, tuple[list[int], list[int]]] = {}  # steps and columns of each cavity field
         self.offset = {kind: sum(count for _, count in self.sources(kind)) for kind in plan.sites}
+        self.added: dict[SiteQuantity, int] = {}  # by masked state: the first column of what its mask adds
+        for q in self.masked:
+            (kind,) = q.site
+            self.added[q] = self.offset[kind]
+            self.offset[kind] += steps + 1
         self.size = {kind: self._most(kind) for kind in plan.sites}
         self.shares = {kind: self._shares(kind) for kind in plan.sites}
         self.kernels: dict[str, Any] = {}
@@ -72,21 +79,25 @@ class ExactRun:
 
     def _check(self) -> None:
         for q in self.plan.shared:
-            raise NotLinear(f"{q} is shared by all sites")
-        for row in self.plan.rows.values():
+            raise NotLinearLaw(f"{q} is shared by all sites")
+        self.rows, self.masked = without_masks(self.plan)
+        for m in self.masked.values():
+            if not is_affine(m.inside, linear_in(m.inside)):
+                raise NotLinearLaw(f"{m.mask * m.inside}")
+        for row in self.rows.values():
             moving = linear_in(row.rhs)
             if not is_affine(row.rhs, moving) or any(f.has(*moving) for _, f in row.fields if moving):
-                raise NotLinear(f"{row.update.equation}")
+                raise NotLinearLaw(f"{row.update.equation}")
         for kind, body in self.plan.kernels.values():
             parts = self.plan.split(body)
             if parts is None or not all(is_affine(part, linear_in(part)) for part in parts):
-                raise NotLinear(f"{body} of the {kind.sites}")
+                raise NotLinearLaw(f"{body} of the {kind.sites}")
         for e in (e for echoes in self.plan.echoes.values() for e in echoes):
             if not is_affine(e.emission, linear_in(e.emission)):
-                raise NotLinear(f"{e.emission}")
+                raise NotLinearLaw(f"{e.emission}")
         for r in self.plan.responses.values():
             if drawn_anew(r.weight):
-                raise NotLinear(f"the response of {r.weight * r.state}")
+                raise NotLinearLaw(f"the response of {r.weight * r.state}")
 
     def _most(self, kind: Kind) -> int:
         fields = [h.declared for h in self.plan.sites[kind].heard]
@@ -98,7 +109,9 @@ class ExactRun:
 
     def sources(self, kind: Kind) -> list[tuple[SiteQuantity, int]]:
         """What is a Gaussian source of its own at a site, beside cavity fields, and how many there are of it."""
-        return [(q.at_site(), self.steps + 1) for q in self.plan.system.drawn_anew if q.slots == (kind,)]
+        masks = [m.mask.family for m in self.masked.values()]
+        anew = [q for q in self.plan.system.drawn_anew if q.slots == (kind,) and q not in masks]
+        return [(q.at_site(), self.steps + 1) for q in anew]
 
     def _begin_anew(self, kind: Kind, share: Share) -> None:
         """One more source for each, of its own variance."""
@@ -122,7 +135,8 @@ class ExactRun:
     def _multiplying(self, kind: Kind) -> list[Quenched]:
         """The quenched parameters of a kind that multiply states, fields, or stand in statistics."""
         exprs: list[Expr] = []
-        for q, row in self.plan.rows.items():
+        exprs += [m.inside.diff(x) for q, m in self.masked.items() if kind in q.site for x in linear_in(m.inside)]
+        for q, row in self.rows.items():
             if kind in q.site:
                 exprs += [row.rhs.diff(x) for x in linear_in(row.rhs)]
                 exprs += [factor for _, factor in row.fields]
@@ -143,10 +157,10 @@ class ExactRun:
         if not found:
             return [Share(self.one, {})]
         if law is None or any(q not in law.names for q in found):
-            raise NotLinear(f"{found[0]} multiplies states, and has no finite law")
+            raise NotLinearLaw(f"{found[0]} multiplies states, and has no finite law")
         table = law.marginal(found)
         if len(table) > 64:
-            raise NotLinear(f"{found[0]} multiplies states, and has {len(table)} values")
+            raise NotLinearLaw(f"{found[0]} multiplies states, and has {len(table)} values")
         return [
             Share(self.number(S(w)), {q.at_site(): S(v) for q, v in zip(found, point, strict=True)})
             for point, w in table.items()
@@ -181,7 +195,7 @@ class ExactRun:
         """The value of a state at one step."""
         if q not in self.plan.rows:
             return
-        (kind,), row = q.site, self.plan.rows[q]
+        (kind,), row = q.site, self.rows[q]
         given = self.plan.initial.get(q, {})
         for share in self.shares[kind]:
             slopes, constants = share.slopes[q], share.constants[q]
@@ -209,6 +223,18 @@ class ExactRun:
                     for k, b in enumerate(back):
                         _add(total, e_constants[k], value * b)
             constants[here] = total
+            if q in self.masked:
+                self._add_masked(q, share, t, step)
+
+    def _add_masked(self, q: SiteQuantity, share: Share, t: int, step: int) -> None:
+        """One more source of a state: what its mask adds beyond its mean, of this variance."""
+        one, cov, column = self.masked[q], share.scaled, self.added[q] + step
+        inside, constant = self._form(one.inside, share, t)
+        mean = self.moment(one.mask)
+        assert cov is not None  # noqa: S101 - made before the first step
+        size = self.mean(constant, constant) + (self.zero if inside is None else inside @ (cov @ inside))
+        cov[column, column] = (self.moment(one.mask**2) - mean * mean) * size
+        share.slopes[q][self.place(q, step)][column] = self.one
 
     def _parts(self, expr: Expr, share: Share, t: int) -> list[tuple[Any, Any, Any]]:
         key = expr, id(share), t if expr.has(self.plan.time) and _explicit(expr, self.plan.time) else None
@@ -423,7 +449,7 @@ def _explicit(expr: Expr, time: Any) -> bool:
     return time in expr.xreplace(marks).free_symbols
 
 
-def _same(first: Expr, second: Expr, plan: Plan) -> bool:
+def _same(first: Expr, second: Expr, plan: MovingPlan) -> bool:
     return first == second.xreplace({plan.second: plan.time})
 
 

@@ -10,8 +10,8 @@ from sympy import Expr, S
 
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.moving.anew import Anew, sampled
-from symcavity.evaluate.moving.drawing import Formula, in_averages
-from symcavity.evaluate.moving.plan import Plan, Term
+from symcavity.evaluate.moving.drawing import SiteFormula, in_averages
+from symcavity.evaluate.moving.plan import MovingPlan, Term
 from symcavity.model.averages import Average
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
@@ -53,7 +53,7 @@ class Filling:
     follows = True  # whether the responses of paths are followed where nothing that comes back needs them
     tangents: Any
 
-    def __init__(self, plan: Plan, steps: int, paths: int, seed: int) -> None:
+    def __init__(self, plan: MovingPlan, steps: int, paths: int, seed: int) -> None:
         check_sampling(paths, seed)
         self.plan, self.steps, self.batches = plan, steps, BATCHES
         self.shape = (BATCHES, -(-paths // BATCHES))
@@ -63,7 +63,7 @@ class Filling:
         self._anew = Anew(plan.values, seed, self.shape)
         self.states: dict[SiteQuantity, dict[int, np.ndarray]] = {q: {} for q in plan.motion.updates}
         self.fields: dict[RandomField, dict[int, np.ndarray]] = {f: {} for f in plan.heard}
-        self._formulas: dict[Expr, Formula] = {}
+        self._formulas: dict[Expr, SiteFormula] = {}
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -87,10 +87,10 @@ class Filling:
                 out[q] = sampled(variable, self.shape, rng)
         return out
 
-    def formula(self, expr: Expr) -> Formula:
+    def formula(self, expr: Expr) -> SiteFormula:
         """An expression, compiled once."""
         if expr not in self._formulas:
-            self._formulas[expr] = Formula(expr, self.plan.time)
+            self._formulas[expr] = SiteFormula(expr, self.plan.time)
         return self._formulas[expr]
 
     def look_up(self, step: int) -> Callable[[SiteQuantity], Any]:
@@ -165,7 +165,7 @@ class Filling:
         if len(terms) > 1:
             raise UnsupportedLaw(
                 f"The variance of the field {f.as_sum} is a sum of terms that differ from site to site.",
-                "couplings whose variance is one product of what belongs to either end",
+                "couplings whose variance is one product of quantities of the two ends",
             )
         return np.sqrt(self.value(local[0], t))
 

@@ -10,10 +10,11 @@ from sympy import Expr, Rational, S
 
 from symcavity.algebra.door import as_sympy
 from symcavity.algebra.flow import Rate
-from symcavity.errors import DeclarationError, UnsupportedLaw, ValuesError
+from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.moving.run import MOST_EXACT, Errors, MovingRun, evolve
 from symcavity.evaluate.moving.values import MOST_STEPS, read_run_values
 from symcavity.evaluate.numbers import exact_value
+from symcavity.evaluate.tolerances import tolerances
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.noise import Noise
@@ -247,4 +248,19 @@ def evolve_flow(
         inner = Theory(scheme(theory.system, d))
         return evolve(inner, values, steps, paths, seed, method, dps, fractions=2 * count <= MOST_EXACT)
 
-    return FlowRun(theory, one(size, count), one(size / 2, 2 * count), size)
+    coarse, fine = one(size, count), one(size / 2, 2 * count)
+    _check_alike(coarse, fine, size)
+    return FlowRun(theory, coarse, fine, size)
+
+
+def _check_alike(coarse: MovingRun, fine: MovingRun, step: Expr) -> None:
+    """Refuse sampled states that swing up at one of the steps only, on whichever paths they do."""
+    if coarse.method != "paths":
+        return
+    for q in (q for q in coarse.plan.rows if q.time is not None):
+        squares = [max(float((x**2).mean()) for x in run.runner.states[q].values()) for run in (coarse, fine)]
+        if max(squares) > tolerances().swung * min(squares):
+            raise NotConverged(
+                f"With steps of {step} the scheme is unstable: some paths of {q} swing up that do not with half of it.",
+                hint=f'a shorter step, step="{step / 4}"',
+            )

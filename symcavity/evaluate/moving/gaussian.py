@@ -20,8 +20,8 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.moving.exact import ExactRun, linear_in
 from symcavity.evaluate.moving.hermite import MOST, Profile, common, mehler
 from symcavity.evaluate.moving.moments import on_axes, open_time
-from symcavity.evaluate.moving.plan import Plan
-from symcavity.evaluate.moving.shares import NotLinear, Share
+from symcavity.evaluate.moving.plan import MovingPlan
+from symcavity.evaluate.moving.shares import NotLinearLaw, Share
 from symcavity.evaluate.undefined import where_defined
 from symcavity.model.fields import is_affine
 from symcavity.model.kinds import Kind
@@ -57,11 +57,11 @@ class GaussianRun(ExactRun):
         If the dynamics are not linear, or what is sent comes back.
     """
 
-    def __init__(self, plan: Plan, steps: int, dps: int) -> None:
+    def __init__(self, plan: MovingPlan, steps: int, dps: int) -> None:
         if any(plan.echoes.values()):
-            raise NotLinear("what is sent comes back")
+            raise NotLinearLaw("what is sent comes back")
         if plan.shared:
-            raise NotLinear("sites share a variable")
+            raise NotLinearLaw("sites share a variable")
         self.functions: dict[SiteQuantity, Expr] = {}
         reduced, rows = copy(plan), {}
         for q in plan.motion.order:
@@ -72,11 +72,11 @@ class GaussianRun(ExactRun):
             if is_affine(rhs, linear_in(rhs)):
                 rows[q] = row
             elif row.fields or row.update.lead or site_quantities(rhs, Variable, Field) == []:
-                raise NotLinear(f"{row.update.equation}")
+                raise NotLinearLaw(f"{row.update.equation}")
             else:
                 self.functions[q] = rhs
         if any(site_quantities(row.rhs) and row.rhs.has(*self.functions) for row in rows.values() if self.functions):
-            raise NotLinear("a function of a state drives another one")
+            raise NotLinearLaw("a function of a state drives another one")
         reduced.rows = rows
         reduced.kernels = {name: (kind, self._written(body)) for name, (kind, body) in plan.kernels.items()}
         self._profiles: dict[Expr, Profile] = {}
@@ -110,7 +110,7 @@ class GaussianRun(ExactRun):
     def _check(self) -> None:
         for row in self.plan.rows.values():
             if any(f.has(*self.linear(f)) for _, f in row.fields if self.linear(f)):
-                raise NotLinear(f"{row.update.equation}")
+                raise NotLinearLaw(f"{row.update.equation}")
         for kind, body in self.plan.kernels.values():
             for term in Add.make_args(body.expand()):
                 self._factors(term, kind)
@@ -119,9 +119,9 @@ class GaussianRun(ExactRun):
         """All quenched parameters of a kind that are given by points: each share has its own means."""
         law = self.plan.values.laws.get(kind)
         if law is not None and any(q not in self._normal and q.over is None for q, _ in law.continuous):
-            raise NotLinear("a quenched parameter is neither normal nor given by points")
+            raise NotLinearLaw("a quenched parameter is neither normal nor given by points")
         if law is not None and law.arrays:
-            raise NotLinear("a quenched parameter is given site by site")
+            raise NotLinearLaw("a quenched parameter is given site by site")
         return [] if law is None else [q for q in law.names if q.over is None]
 
     # -- averages of functions ---------------------------------------------------------------------
@@ -141,17 +141,17 @@ class GaussianRun(ExactRun):
             if not inside:
                 number *= factor
             elif len(inside) > 1:
-                raise NotLinear(f"{factor} holds several states")
+                raise NotLinearLaw(f"{factor} holds several states")
             else:
                 found[inside[0]] = found.get(inside[0], S.One) * factor
         if len(found) > 2:
-            raise NotLinear(f"{term} is a product of {len(found)} states")
+            raise NotLinearLaw(f"{term} is a product of {len(found)} states")
         for q, f in found.items():
             bare = f.xreplace({q: X}).xreplace(dict.fromkeys(site_quantities(f.xreplace({q: X})), S.One))
             try:
                 self._profile(bare)
             except UnsupportedLaw as problem:
-                raise NotLinear(str(problem).split("\n")[0]) from None
+                raise NotLinearLaw(str(problem).split("\n")[0]) from None
         return number, list(found.items())
 
     def _profile(self, expr: Expr) -> Profile:
@@ -209,7 +209,11 @@ class GaussianRun(ExactRun):
         )
         n, cov = len(share.factors), share.scaled
         assert cov is not None  # noqa: S101 - made before the first step
-        products = rows @ (cov[:n, :n] @ columns.T) if n else self.zeros((len(one), len(two)))
+        inside = cov[:n, :n]  # the few steps first: one of them, for a row of a kernel
+        few = len(rows) < len(columns)
+        products = self.zeros((len(one), len(two)))
+        if n:
+            products = (rows @ inside) @ columns.T if few else rows @ (inside @ columns.T)
         out = self.zeros(products.shape)
         for j, a in enumerate(one):
             if self.dtype is float:
@@ -282,7 +286,7 @@ class GaussianRun(ExactRun):
             for term in Add.make_args(self._written(body).expand()):
                 try:
                     number, factors = self._factors(term, kind)
-                except NotLinear as problem:
+                except NotLinearLaw as problem:
                     raise UnsupportedLaw(
                         f"The run has no average of {term}: {problem}.",
                         "smooth functions of a state at one time, and products of two of them",

@@ -16,7 +16,7 @@ from sympy import Rational
 
 from symcavity.errors import NotConverged
 from symcavity.evaluate.moving.paths import PathRun
-from symcavity.evaluate.moving.plan import Plan
+from symcavity.evaluate.moving.plan import MovingPlan
 from symcavity.evaluate.moving.values import read_run_values
 from symcavity.method.theory import Theory
 from symcavity.model.nearby import nearby
@@ -52,7 +52,7 @@ def growth(theory: Any, values: Mapping[Any, Any], steps: int, paths: int, seed:
     """
     both = nearby(theory.system)
     inner = Theory(both.system)
-    plan = Plan(inner, read_run_values(inner.system, {**values, **dict.fromkeys(both.beginnings, BEGIN)}, 15))
+    plan = MovingPlan(inner, read_run_values(inner.system, {**values, **dict.fromkeys(both.beginnings, BEGIN)}, 15))
     many = paths if any(plan.echoes.values()) else MORE * paths
     run = _Silent(plan, 3 * steps, many, seed)
 

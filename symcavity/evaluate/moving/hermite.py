@@ -69,16 +69,17 @@ class Profile:
 
     def _expanded(self, mean: Any, variance: Any, dps: int) -> Any:
         count, before, most = FIRST, None, MOST if dps <= 15 else MOST_EXACT
-        close = mp.mpf(10) ** (-14 if dps <= 15 else -dps - 3)
+        close: Any = 1e-14 if dps <= 15 else mp.mpf(10) ** (-dps - 3)
         while count <= most and variance < self._slow.get(dps, mp.inf):
             found = self._projected(mean, variance, count, dps)
-            size = max(abs(a) for a in found)
-            tail = max(abs(a) for a in found[-8:])
-            gap = size if before is None else max(abs(a - b) for a, b in zip(before, found, strict=False))
+            here = np.array(found)
+            sizes = np.abs(here)
+            size, tail = max(sizes), max(sizes[-8:])
+            gap = size if before is None else max(np.abs(here[: len(before)] - before))
             if tail <= 10 * close * size and gap <= 10 * close * size:
-                kept = max((k for k, a in enumerate(found) if abs(a) > close * size / 10), default=0)
-                return found[: kept + 1]
-            before, count = found, 2 * count
+                (matter,) = np.nonzero(sizes > close * size / 10)
+                return found[: matter.max(initial=0) + 1]
+            before, count = here, 2 * count
         self._slow[dps] = min(variance, self._slow.get(dps, mp.inf))
         raise NotConverged(
             f"The expansion of {self.expr} in Hermite polynomials does not end within {most} terms, at the variance "

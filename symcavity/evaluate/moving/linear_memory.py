@@ -19,7 +19,7 @@ from sympy import Expr
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.evaluate.averages.compiler import to_mpf
-from symcavity.evaluate.moving.site_law import SAMPLED, SUPPORTED, Law, X
+from symcavity.evaluate.moving.site_law import SAMPLED, SUPPORTED, LawWithoutMemory, X
 
 GUARD = 15  # digits of which the contour makes no use
 BENT = mp.mpf(1) / 4  # how steeply the contour bends: the share of its height by which it goes to the left
@@ -35,7 +35,7 @@ def _line(expr: Expr) -> tuple[Any, Any]:
     """
     slope = expr.diff(X)
     if slope.has(X):
-        raise UnsupportedLaw("No closed form is known where what comes back is not linear.", SUPPORTED, SAMPLED)
+        raise UnsupportedLaw("No closed form is known where the feedback is not linear.", SUPPORTED, SAMPLED)
     return to_mpf(slope), to_mpf(expr.subs(X, 0))
 
 
@@ -54,7 +54,7 @@ class LinearMemory:
         If small changes grow.
     """
 
-    def __init__(self, law: Law) -> None:
+    def __init__(self, law: LawWithoutMemory) -> None:
         self.law = law
         echoes = [(weight * _line(answer)[0], *_line(sent)) for weight, answer, sent in law.echoes]
         self.back = mp.fsum(weight * c for weight, c, _ in echoes)
@@ -70,7 +70,7 @@ class LinearMemory:
         self._known: dict[Any, Any] = {}
 
     @staticmethod
-    def _static(law: Law, back: Any) -> Any:
+    def _static(law: LawWithoutMemory, back: Any) -> Any:
         """The response to a source that stays."""
         if not law.rate**2 > 4 * back:
             raise NotConverged(f"No stationary state is reached: small changes of {law.state} grow.")

@@ -53,6 +53,12 @@ def _products(run: Any, one: Any, two: Any, weight: Expr, share: Share, steps: n
         number, monomial = term.as_independent(SiteQuantity, as_Add=False)
         value = run.number(number)
         if first is not None and second is not None and n:
+            if monomial != 1 and any(q.site == one.site for q in run.masked):
+                raise UnsupportedLaw(
+                    f"The contribution of masks to {one} depends on its weight {monomial}.",
+                    "averages of products of two states",
+                    'evolve(..., method="paths")',
+                )
             out = out + value * run.moment(monomial) * (first[:, :n] @ cov[:n, :n] @ second[:, :n].T)
         for j, k in np.ndindex(*out.shape):
             out[j, k] = out[j, k] + value * run.mean(a[j], b[k], monomial)

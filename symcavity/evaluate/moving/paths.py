@@ -17,7 +17,7 @@ from sympy import Expr, Integer
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.moving.drawing import CavityFields
 from symcavity.evaluate.moving.filling import Filling
-from symcavity.evaluate.moving.plan import Echo, Plan
+from symcavity.evaluate.moving.plan import Echo, MovingPlan
 from symcavity.evaluate.moving.tangents import Tangents
 from symcavity.model.averages import SiteResponse
 from symcavity.model.fields import RandomField
@@ -32,7 +32,7 @@ class PathRun(Filling):
     Parameters are those of :class:`Filling`.
     """
 
-    def __init__(self, plan: Plan, steps: int, paths: int, seed: int) -> None:
+    def __init__(self, plan: MovingPlan, steps: int, paths: int, seed: int) -> None:
         super().__init__(plan, steps, paths, seed)
         self._emitted: dict[Expr, tuple[np.ndarray, int]] = {}
         self._back: dict[tuple[Echo, int], list[np.ndarray]] = {}

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from symcavity.algebra.text import plain
 from symcavity.errors import ValuesError
+from symcavity.evaluate.canvas import panel, style
+from symcavity.writing.printing import tex
 
 
 def plot(run: Any, observables: Sequence[Any], ax: Any = None, sim: Any = None) -> Any:
@@ -36,18 +36,23 @@ def plot(run: Any, observables: Sequence[Any], ax: Any = None, sim: Any = None) 
     if not observables:
         raise ValuesError("Nothing is drawn.", "observables of one time", "run.plot(average(x[i, t]**2))")
     if ax is None:
-        ax = Figure(layout="constrained").add_subplot()
+        with style():
+            return plot(run, observables, panel((4.6, 3.4)), sim)
+    ax.spines[["top", "right"]].set_visible(False)
     for key in observables:
         values = np.asarray(run[key], dtype=float)
         if values.ndim != 1:
             raise ValuesError(f"{key} has {values.ndim} open times.", "observables of one time")
-        (line,) = ax.plot(run.times, values, label=plain(key))
+        (line,) = ax.plot(run.times, values, label=f"${tex(key)}$")
         errors = np.asarray(run.errors[key], dtype=float)
         if errors.any():
             ax.fill_between(run.times, values - errors, values + errors, color=line.get_color(), alpha=0.3, lw=0)
         if sim is not None:
             drawn = sim[key]
             ax.errorbar(sim.times, drawn.mean, drawn.stderr, fmt="o", ms=3, lw=1, color=line.get_color())
-    ax.set_xlabel(str(run.plan.time))
-    ax.legend()
+    if sim is not None:
+        ax.plot([], [], color="gray", label="theory")
+        ax.errorbar([], [], [], fmt="o", ms=3, lw=1, color="gray", label="simulation")
+    ax.set_xlabel(f"${tex(run.plan.time)}$")
+    ax.legend(frameon=False)
     return ax

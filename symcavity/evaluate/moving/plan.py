@@ -53,7 +53,7 @@ class Response:
 
 
 @dataclass(frozen=True)
-class Row:
+class StateEquation:
     """What gives one state: its equation at values, and the fields in it with their factors."""
 
     update: Update
@@ -61,7 +61,7 @@ class Row:
     fields: tuple[tuple[RandomField, Expr], ...]
 
 
-class Plan:
+class MovingPlan:
     """A theory at values, part by part.
 
     Attributes
@@ -117,9 +117,9 @@ class Plan:
             (node, *others), weight = list(nodes), body.xreplace(dict.fromkeys(nodes, S.One))
             if others or (body - weight * node).expand() != 0:
                 raise UnsupportedLaw(
-                    f"What comes back of a sum of states is {meaning}, which is no response of one state.",
-                    "couplings that return what one state, or one function of it, has sent",
-                    "a state of its own for what is sent, Eq(m[i, t], ...), and m[j, t] in the sum",
+                    f"The feedback through a sum of states is {meaning}, which is not the response of one state.",
+                    "couplings that return the message of one state, or of one function of it",
+                    "a state of its own for the message, Eq(m[i, t], ...), and m[j, t] in the sum",
                 )
             self.responses[symbol.base] = Response(kind, weight, node.state, self.field_named(kind, node.field))
 
@@ -131,12 +131,12 @@ class Plan:
     def _echo(self, mean: Expr, k: Feedback) -> Echo:
         return Echo(self._terms(mean), self.values.put_into(k.emission), k.through, k.delay or 0)
 
-    def _row(self, update: Update) -> Row:
+    def _row(self, update: Update) -> StateEquation:
         rhs = self.values.put_into(update.equation.rhs)
         (kind,) = update.state.site
         fields = [h.declared for h in self.sites[kind].heard if rhs.has(h.declared.symbol)]
         factors = tuple((f, rhs.diff(f.symbol)) for f in fields)
-        return Row(update, rhs.xreplace(dict.fromkeys((f.symbol for f in fields), S.Zero)), factors)
+        return StateEquation(update, rhs.xreplace(dict.fromkeys((f.symbol for f in fields), S.Zero)), factors)
 
     def _terms(self, expr: Expr) -> tuple[Term, ...]:
         out = []

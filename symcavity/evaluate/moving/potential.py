@@ -18,7 +18,7 @@ from sympy import Expr
 from symcavity.algebra.legendre import exact_legendre
 from symcavity.algebra.precision import exact_function, mp
 from symcavity.evaluate.moving.lyapunov import largest_exponent
-from symcavity.evaluate.moving.site_law import Law, X
+from symcavity.evaluate.moving.site_law import LawWithoutMemory, X
 from symcavity.evaluate.undefined import where_defined
 
 GRID = np.geomspace(1e-6, 1e4, 101)  # of variances, in units of the state
@@ -33,12 +33,12 @@ class Particle:
     variance : number
     """
 
-    def __init__(self, law: Law, variance: Any, dps: int) -> None:
+    def __init__(self, law: LawWithoutMemory, variance: Any, dps: int) -> None:
         self.law, self.variance, self._path = law, variance, None
         self._potential = potential = None if variance == 0 else Potential(law, variance, dps)
         still = potential is None or (law.velocity == 0 and (potential.end is None or potential.end > 1 - 1e-9))
         if potential is not None and not still:
-            self._path = Path(potential, dps)
+            self._path = CorrelationPath(potential, dps)
 
     @property
     def mean(self) -> Any:
@@ -71,7 +71,7 @@ class Particle:
         return 1 / (self.law.rate + z)
 
 
-def particles(law: Law, dps: int) -> list[Particle]:
+def particles(law: LawWithoutMemory, dps: int) -> list[Particle]:
     """All stationary states of a law without memory."""
     return [Particle(law, v, dps) for v in [*_still(law, dps), *_moving(law, dps)]]
 
@@ -92,7 +92,7 @@ class Potential:
         The correlation at which the covariance comes to rest after long times; None if it comes to none below one.
     """
 
-    def __init__(self, law: Law, variance: Any, dps: int) -> None:
+    def __init__(self, law: LawWithoutMemory, variance: Any, dps: int) -> None:
         self.law, self.variance = law, mp.mpf(variance)
         self.series = law.series(self.variance, dps)
         self.end = self._end()
@@ -140,7 +140,7 @@ class Potential:
         return mp.polyval(self.series[::-1], rho, derivative=True)[1] / self.variance
 
 
-def _rest_is_stable(law: Law) -> bool | None:
+def _rest_is_stable(law: LawWithoutMemory) -> bool | None:
     """Whether rest at the mean is a state, and stable; None where it is not a state."""
     at = {X: law.mean}
     value = mp.fsum(w * _at(f.expr, at) * _at(g.expr, at) for w, f, g in law.pairs)
@@ -149,7 +149,7 @@ def _rest_is_stable(law: Law) -> bool | None:
     return bool(_slope_at_rest(law) < law.rate**2)
 
 
-def _slope_at_rest(law: Law) -> Any:
+def _slope_at_rest(law: LawWithoutMemory) -> Any:
     """How the covariance of the fields grows with that of the state, where all states are at the mean."""
     at = {X: law.mean}
     return mp.fsum(w * _at(f.expr.diff(X), at) * _at(g.expr.diff(X), at) for w, f, g in law.pairs)
@@ -165,7 +165,7 @@ def _brackets(values: list[Any]) -> list[tuple[float, float]]:
     return [(a, b) for a, b, u, v in pairs if u is not None and v is not None and (u > 0) != (v > 0)]
 
 
-def _refined(law: Law, low: float, high: float, of: str, dps: int) -> Any:
+def _refined(law: LawWithoutMemory, low: float, high: float, of: str, dps: int) -> Any:
     """A root between two variances, to all digits."""
 
     def value(v: Any, digits: int) -> Any:
@@ -182,7 +182,7 @@ def _refined(law: Law, low: float, high: float, of: str, dps: int) -> Any:
     return root
 
 
-class Path:
+class CorrelationPath:
     """The covariance over the lag: the correlation by a coordinate in which nothing is singular.
 
     Without noise the correlation is ``end + (1 - end)/cosh(y)^2``, which is flat at lag zero; with noise
@@ -260,7 +260,7 @@ class Path:
         return mp.mpf(self._dps + 3) * mp.log(10) / (1 if self._noisy else 2)
 
 
-def _still(law: Law, dps: int) -> list[Any]:
+def _still(law: LawWithoutMemory, dps: int) -> list[Any]:
     """The variances of stable states that keep still."""
     if law.velocity > 0:
         return []
@@ -272,12 +272,12 @@ def _still(law: Law, dps: int) -> list[Any]:
     return out
 
 
-def _moving(law: Law, dps: int) -> list[Any]:
+def _moving(law: LawWithoutMemory, dps: int) -> list[Any]:
     """The variances of states that fluctuate."""
     return [_refined(law, low, high, "excess", dps) for low, high in _brackets(_on_grid(law, "excess"))]
 
 
-def _on_grid(law: Law, of: str) -> list[Any]:
+def _on_grid(law: LawWithoutMemory, of: str) -> list[Any]:
     """A quantity of the potential at the variances of the grid; None where there is none."""
 
     def at(variance: float) -> Any:

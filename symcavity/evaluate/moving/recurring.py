@@ -24,8 +24,8 @@ from symcavity.evaluate.moving.flow import Words, check_stable, read_span, schem
 from symcavity.evaluate.moving.growth import growth
 from symcavity.evaluate.moving.lag import Lag
 from symcavity.evaluate.moving.paths import PathRun
-from symcavity.evaluate.moving.plan import Plan
-from symcavity.evaluate.moving.ring import SOURCES, Kernels, RingRun
+from symcavity.evaluate.moving.plan import MovingPlan
+from symcavity.evaluate.moving.ring import SOURCES, RingRun, StationaryKernels
 from symcavity.evaluate.moving.run import Errors, Observables, combined
 from symcavity.evaluate.moving.two_sites import TwoSites, check_balanced
 from symcavity.evaluate.moving.values import read_run_values, read_steps
@@ -45,8 +45,11 @@ ROUNDING = 1e-9  # of the size of kernels
 SAME = 4.0  # and by which kernels on rings of two lengths may differ
 
 
-def first_kernels(plan: Plan, ring: int, seed: int) -> Kernels:
-    """Kernels to begin with: those at the end of a short run, which fade over the same time again."""
+def first_kernels(plan: MovingPlan, ring: int, seed: int) -> tuple[StationaryKernels, dict[SiteQuantity, float]]:
+    """Kernels to begin with, and the largest mean square that each state has on the way to them.
+
+    They are those at the end of a short run, and fade over the same time again.
+    """
     last = min(FIRST, ring // 2) - 1
     run = PathRun(plan, last + 1, 400, seed)
     lags: Any = np.arange(ring // 2 + 1)
@@ -68,10 +71,11 @@ def first_kernels(plan: Plan, ring: int, seed: int) -> Kernels:
         out[name] = np.concatenate([later, earlier[:, ring - ring // 2 - 1 : 0 : -1]], axis=1)
     for name in plan.responses:
         out[name] = along(name, lambda k: (last, last - k))
-    return Kernels(ring, out)
+    largest = {q: max(float((x**2).mean()) for x in run.states[q].values()) for q in plan.rows}
+    return StationaryKernels(ring, out), largest
 
 
-def on_another_ring(kernels: Kernels, ring: int, finer: int) -> Kernels:
+def on_another_ring(kernels: StationaryKernels, ring: int, finer: int) -> StationaryKernels:
     """Kernels on a ring of another length, in steps that are finer by a factor."""
     lags, out = np.arange(ring // 2 + 1) / finer, {}
     half = kernels.ring // 2
@@ -86,15 +90,18 @@ def on_another_ring(kernels: Kernels, ring: int, finer: int) -> Kernels:
         back = np.roll(values[:, ::-1], 1, axis=1)
         earlier = np.array([np.interp(lags, np.arange(half + 1), row[: half + 1]) for row in back])
         out[name] = np.concatenate([later, earlier[:, ring - ring // 2 - 1 : 0 : -1]], axis=1)
-    return Kernels(ring, out)
+    return StationaryKernels(ring, out)
 
 
-def distance(one: Kernels, other: Kernels, lags: int) -> float:
-    """The largest distance of two sets of kernels, in standard errors, root mean square over some lags."""
+def distance(one: StationaryKernels, other: StationaryKernels, lags: int, sizes: Mapping[str, float]) -> float:
+    """The largest distance of two sets of kernels, in standard errors, root mean square over some lags.
+
+    Kernels that fall to zero are there once they are small beside the sizes that they have had.
+    """
     worst = 0.0
     for name, values in one.values.items():
         a, b = (v[:, :lags] if v.ndim > 1 else v[:, None] for v in (values, other.values[name]))
-        size = np.abs(a).max()
+        size = max(np.abs(a).max(), sizes[name])
         error = np.sqrt((a.var(axis=0, ddof=1) + b.var(axis=0, ddof=1)) / len(a) + (ROUNDING * size) ** 2)
         moved = error > 0
         z = (a - b).mean(axis=0)[moved] / error[moved]
@@ -109,7 +116,7 @@ def _next(trail: list[tuple[np.ndarray, np.ndarray]], here: np.ndarray, there: n
     return accelerated(trail, np.ones(len(here)))
 
 
-class Settled:
+class SettledSites:
     """The stationary state of a system in steps: its last sites, by batch.
 
     Parameters
@@ -119,22 +126,32 @@ class Settled:
     plan : Plan
     beginning : Kernels
     paths, seed : int
+    begun : dict
+        The mean square of each state on the way from its beginning, beside which those that die out are small.
     """
 
-    def __init__(self, theory: Any, plan: Plan, beginning: Kernels, paths: int, seed: int) -> None:
+    def __init__(
+        self,
+        theory: Any,
+        plan: MovingPlan,
+        beginning: StationaryKernels,
+        paths: int,
+        seed: int,
+        begun: Mapping[SiteQuantity, float],
+    ) -> None:
         self.theory, self.plan, self._paths, self._seed = theory, plan, paths, seed
-        kernels, units = beginning, dict[str, float]()
+        kernels, units, self._begun = beginning, dict[str, float](), begun
         trails: list[Any] = [[] for _ in range(BATCHES)]
         with counted(MOST, "iterations of kernels") as count:
             for _ in range(MOST):
-                self.run = RingRun(plan, kernels, paths, seed)
+                self.run = RingRun(plan, kernels, paths, seed, follows=False)
                 found = self.run.measured()
                 self._check_finite(found)
-                gap = distance(found, kernels, kernels.ring // 2)
+                units = units or found.sizes()
+                gap = distance(found, kernels, kernels.ring // 2, units)
                 count.advance()
                 if gap < SETTLED:
                     break
-                units = units or found.sizes()
                 here, there = (k.rows(units) for k in (kernels, found))
                 rows = [_next(*one) for one in zip(trails, here, there, strict=True)]
                 kernels = kernels.with_rows(np.stack(rows), units)
@@ -144,12 +161,17 @@ class Settled:
                     "standard errors in each.",
                     hint="a longer until=, or parameters farther from where the states slow down",
                 )
-        self.kernels = found
+        self.kernels, self.sizes, self._heard = found, units, kernels
         self._words = Observables(theory.system, 0)
         self._along: dict[Expr, np.ndarray] = {}
 
+    @cached_property
+    def followed(self) -> RingRun:
+        """The same sites, with the responses of all: also of those that do not come back."""
+        return RingRun(self.plan, self._heard, self._paths, self._seed)
+
     @staticmethod
-    def _check_finite(kernels: Kernels) -> None:
+    def _check_finite(kernels: StationaryKernels) -> None:
         if not all(np.isfinite(v).all() for v in kernels.values.values()):
             raise NotConverged("No stationary state is reached: states grow without bound.")
 
@@ -169,18 +191,18 @@ class Settled:
         return np.array([combined(expr, batch, number) for batch in every], dtype=float)
 
     def _average(self, node: Any, times: Any, lag: int) -> np.ndarray:
-        if not isinstance(node, Average):
-            raise UnsupportedLaw(f"{node} is shared by all sites.", "averages over sites and responses")
+        if not isinstance(node, Average):  # a number that all sites share: at rest the same at all times
+            return self._over_ring(node.xreplace(dict.fromkeys(times, self.plan.time)))
         body = self.plan.values.put_into(node.body)
         kind = kind_of_body(body)
         if isinstance(body, SiteResponse):
             field = self.plan.field_named(kind, body.field)
-            found = self.run.tangents.over_lags(body.state.now, field, None)
+            found = self.followed.tangents.over_lags(body.state.now, field, None)
             return found[:, lag] if lag >= 0 else np.zeros(len(found))
         own = [t for t in times if t in node.free_symbols]
         moved = body.xreplace(dict(zip(own, (self.plan.time, self.plan.second), strict=False)))
         if any(q.time is not None for q in site_quantities(moved, Quenched)):
-            raise UnsupportedLaw(f"{body} holds what is drawn at each step.", "averages of states")
+            raise UnsupportedLaw(f"{body} contains a quantity that is drawn at each step.", "averages of states")
         if len(own) < 2:
             return self._over_ring(moved)
         parts = self.plan.split(moved)
@@ -205,7 +227,7 @@ class Settled:
         lines = TwoSites(moving_pair_of(self.theory, what, self.plan.time), self.plan)
         sent = {leg.sent for leg in lines.legs if leg.sent is not None}
         watched = [e for e in sent if not isinstance(e, SiteQuantity)]
-        run = RingRun(self.plan, self.kernels, self._paths, self._seed, watched) if watched else self.run
+        run = RingRun(self.plan, self.kernels, self._paths, self._seed, watched) if watched else self.followed
         known = {e: run.around(e) for e in sent}
         check_balanced({e: self._staying(v) for e, v in known.items()})
         phase = np.exp(2j * np.pi * np.arange(run.ring) * lag / run.ring) / run.ring
@@ -236,13 +258,13 @@ class Settled:
 
     @cached_property
     def moves(self) -> bool:
-        """Whether some state at one time differs from itself half a ring later."""
-        for q in self.plan.rows:
-            if q.time is not None:
-                x = self.run.around(q)
-                gap = ((x - np.roll(x, self.run.half, axis=1)) ** 2).mean(axis=(1, 2))
-                if gap.mean() > tolerances().moved * (x**2).mean():
-                    return True
+        """Whether some state at one time differs from itself half a ring later; those that die out do not."""
+        small = tolerances().moved
+        for q in (q for q in self.plan.rows if q.time is not None):
+            x = self.run.around(q)
+            gap = ((x - np.roll(x, self.run.half, axis=1)) ** 2).mean(axis=(1, 2))
+            if gap.mean() > small * ((x**2).mean() + small * self._begun[q]):
+                return True
         return False
 
 
@@ -274,7 +296,13 @@ class SampledStationary:
     """
 
     def __init__(
-        self, theory: Any, values: Any, settled: Mapping[Any, Settled], step: Any, half: int, sampled: tuple[int, int]
+        self,
+        theory: Any,
+        values: Any,
+        settled: Mapping[Any, SettledSites],
+        step: Any,
+        half: int,
+        sampled: tuple[int, int],
     ) -> None:
         self.theory, self.values, self.settled = theory, dict(values), dict(settled)
         self.step, self._half, self._sampled = step, half, sampled
@@ -405,27 +433,30 @@ def recurring(theory: Any, values: Any, until: Any, step: Any, paths: int, seed:
         raise ValuesError(f"The longest lag is {half} steps.", f"at least {4 * SOURCES} steps")
     made = {d: _planned(theory, values, d) for d in sizes}
     inner, plan = made[sizes[0]]
-    settled = {sizes[0]: Settled(inner, plan, first_kernels(plan, 2 * half, seed), paths, seed)}
+    first, begun = first_kernels(plan, 2 * half, seed)
+    settled = {sizes[0]: SettledSites(inner, plan, first, paths, seed, begun)}
     coarse = settled[sizes[0]]
-    short = Settled(inner, plan, on_another_ring(coarse.kernels, half, 1), paths, seed + 1)
+    short = SettledSites(inner, plan, on_another_ring(coarse.kernels, half, 1), paths, seed + 1, begun)
     _check_length(coarse, short, half, 1 if size is None else size)
     for d in sizes[1:]:
         finer = on_another_ring(coarse.kernels, 4 * half, 2)
-        settled[d] = Settled(*made[d], finer, paths, seed)
+        settled[d] = SettledSites(*made[d], finer, paths, seed, begun)
     return SampledStationary(theory, values, settled, size, half, (paths, seed))
 
 
-def _planned(theory: Any, values: Any, size: Any) -> tuple[Any, Plan]:
+def _planned(theory: Any, values: Any, size: Any) -> tuple[Any, MovingPlan]:
     inner = theory if size is None else Theory(scheme(theory.system, Rational(size)))
-    plan = Plan(inner, read_run_values(inner.system, values, 15))
+    plan = MovingPlan(inner, read_run_values(inner.system, values, 15))
     if still := [q for q in plan.rows if q.time is None]:
-        raise UnsupportedLaw(f"{still[0]} keeps still beside states that move.", "states that move alone")
+        raise UnsupportedLaw(
+            f"{still[0]} does not depend on time, and other states do.", "systems in which all states depend on time"
+        )
     return inner, plan
 
 
-def _check_length(long: Settled, short: Settled, half: int, step: Any) -> None:
+def _check_length(long: SettledSites, short: SettledSites, half: int, step: Any) -> None:
     lags = half // 4
-    gap = distance(long.kernels, short.kernels, lags)
+    gap = distance(long.kernels, short.kernels, lags, long.sizes)
     if gap > SAME:
         raise NotConverged(
             f"No stationary state is seen: up to the lag {float(lags * step):g} kernels differ by {gap:.1f} standard "

@@ -17,7 +17,7 @@ from sympy import Expr
 from symcavity.algebra.hinges import slope_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.moving.filling import Filling
-from symcavity.evaluate.moving.plan import Echo, Plan, Term
+from symcavity.evaluate.moving.plan import Echo, MovingPlan, Term
 from symcavity.evaluate.moving.tangents import Tangents
 from symcavity.model.fields import RandomField
 from symcavity.model.noise import Noise
@@ -28,7 +28,7 @@ from symcavity.record.symbols import MovingParameter
 SOURCES = 4  # along the ring, whose responses are followed
 
 
-class Kernels:
+class StationaryKernels:
     """The kernels of a stationary state, by batch: means, correlations over the ring, responses over half of it.
 
     Attributes
@@ -42,7 +42,7 @@ class Kernels:
     def __init__(self, ring: int, values: Mapping[str, np.ndarray]) -> None:
         self.ring, self.values = ring, dict(values)
 
-    def over_lags(self, plan: Plan, kernel: MovingParameter) -> np.ndarray:
+    def over_lags(self, plan: MovingPlan, kernel: MovingParameter) -> np.ndarray:
         """A correlation where the first time of a covariance, less the second one, is each of the lags on the ring."""
         found = self.values[kernel.base]
         if len(kernel.times) < 2:
@@ -58,14 +58,14 @@ class Kernels:
         """All kernels of each batch in a row, each in its unit."""
         return np.concatenate([v.reshape(len(v), -1) / units[name] for name, v in self.values.items()], axis=1)
 
-    def with_rows(self, rows: np.ndarray, units: Mapping[str, float]) -> Kernels:
+    def with_rows(self, rows: np.ndarray, units: Mapping[str, float]) -> StationaryKernels:
         """The kernels that other rows stand for."""
         out, place = {}, 0
         for name, v in self.values.items():
             count = v[0].size
             out[name] = rows[:, place : place + count].reshape(v.shape) * units[name]
             place += count
-        return Kernels(self.ring, out)
+        return StationaryKernels(self.ring, out)
 
 
 class RingRun(Filling):
@@ -80,10 +80,21 @@ class RingRun(Filling):
     seed : int
     watched : sequence of Expr
         Functions of states whose responses are asked for.
+    follows : bool
+        Whether responses are followed of sites to which nothing comes back.
     """
 
-    def __init__(self, plan: Plan, kernels: Kernels, paths: int, seed: int, watched: Sequence[Expr] = ()) -> None:
-        self.watched = tuple(watched)
+    def __init__(
+        self,
+        plan: MovingPlan,
+        kernels: StationaryKernels,
+        paths: int,
+        seed: int,
+        watched: Sequence[Expr] = (),
+        *,
+        follows: bool = True,
+    ) -> None:
+        self.watched, self.follows = tuple(watched), follows
         self.kernels, self.ring, self.half = kernels, kernels.ring, kernels.ring // 2
         super().__init__(plan, 2 * self.ring + self.half - self.ring // SOURCES, paths, seed)
         self._etas = {f: eta for kind in plan.sites for f, eta in self._drawn(kind).items()}
@@ -169,7 +180,7 @@ class RingRun(Filling):
         turn = range(self.ring, 2 * self.ring)
         return np.stack([np.broadcast_to(self.value(expr, k), self.shape) for k in turn], axis=1)
 
-    def measured(self) -> Kernels:
+    def measured(self) -> StationaryKernels:
         """The kernels that these sites have."""
         plan, out = self.plan, {}
         spectra: dict[Expr, np.ndarray] = {}
@@ -179,7 +190,7 @@ class RingRun(Filling):
                 continue
             parts = plan.split(body)
             if parts is None:
-                raise UnsupportedLaw(f"{body} is not a product of what stands at two times.", "products")
+                raise UnsupportedLaw(f"{body} is not a product of quantities at two times.", "products")
             both = (parts[0], parts[1].xreplace({plan.second: plan.time}))
             for part in both:
                 if part not in spectra:
@@ -190,7 +201,7 @@ class RingRun(Filling):
             weight = r.weight if site_quantities(r.weight) else None
             found = self.tangents.over_lags(r.state.now, r.field, weight)
             out[name] = found if weight is not None else float(r.weight) * found
-        return Kernels(self.ring, out)
+        return StationaryKernels(self.ring, out)
 
 
 class KickTangents(Tangents):

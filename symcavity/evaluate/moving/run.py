@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sympy import Add, Expr, Integer, Mul, Pow
+from sympy import Add, Dummy, Expr, Mul, Pow
 
 from symcavity.algebra.door import as_sympy
 from symcavity.errors import DeclarationError, NoClosedForm, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.moving.exact import ExactRun
-from symcavity.evaluate.moving.plan import Plan
-from symcavity.evaluate.moving.shares import NotLinear, NotRational
+from symcavity.evaluate.moving.plan import MovingPlan
+from symcavity.evaluate.moving.shares import NotLinearLaw, NotRational
 from symcavity.evaluate.moving.values import read_run_values, read_steps
 from symcavity.method.close import kind_of_body
 from symcavity.method.heard import without_fields
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.motion import is_shared
 from symcavity.model.quantities import Field, Global, SharedState, Variable, site_quantities
-from symcavity.model.times import Time, step_of
+from symcavity.model.times import Time, lag_of, step_of
 from symcavity.model.typed import read_observable
 
 MOST_EXACT = 30  # steps in fractions, where nothing is asked for
@@ -55,7 +55,7 @@ class Observables:
         expr = self._in_motion(expr)
         expr = without_fields(self.system, self.system.own(self.system.rewritten.observable(expr)))
         averages = sorted(expr.atoms(Average), key=str)
-        outside = site_quantities(expr.xreplace(dict.fromkeys(averages, Integer(0))))
+        outside = site_quantities(expr.xreplace({a: Dummy() for a in averages}))
         bare = [q for q in outside if not is_shared(q)]
         if bare:
             raise DeclarationError(
@@ -112,7 +112,7 @@ class MovingRun:
         By observable: standard errors, of paths that were sampled; zero where nothing is.
     """
 
-    def __init__(self, theory: Any, plan: Plan, runner: Any, steps: int, method: str) -> None:
+    def __init__(self, theory: Any, plan: MovingPlan, runner: Any, steps: int, method: str) -> None:
         self.theory, self.plan, self.runner, self.method = theory, plan, runner, method
         self.times = np.arange(steps + 1)
         self._words = Observables(theory.system, steps)
@@ -166,10 +166,11 @@ class MovingRun:
             raise UnsupportedLaw(f"A response stands in the average of {body}.", "averages of responses alone")
         field = self.plan.field_named(kind, body.field)
 
+        first, second = ((lag_of(when), next(iter(when.free_symbols), None)) for when in body.times)
+
         def at(env: Mapping[Any, int]) -> Any:
-            rule = {k: Integer(v) for k, v in env.items()}
-            first, second = body.times
-            return self.runner.response(kind, body.state, field, int(first.xreplace(rule)), int(second.xreplace(rule)))
+            steps = (lag + (env[clock] if clock is not None else 0) for lag, clock in (first, second))
+            return self.runner.response(kind, body.state, field, *steps)
 
         out = np.empty(shape, dtype=self.runner.dtype)
         for where in np.ndindex(*out.shape):
@@ -274,7 +275,7 @@ def evolve(
     if method not in (None, "exact", "gaussian", "paths"):
         raise ValuesError(f"The method is {method!r}.", "'exact', for linear laws, 'gaussian', or 'paths'")
     read = read_run_values(theory.system, values, dps or 15)
-    plan = Plan(theory, read)
+    plan = MovingPlan(theory, read)
     rational = all(_is_rational(v) for v in read.plain.values())
     fractions = fractions and dps is None and steps <= MOST_EXACT and rational
     refused = []
@@ -282,7 +283,7 @@ def evolve(
         if method in (None, name):
             try:
                 return MovingRun(theory, plan, run(plan, steps, dps, fractions), steps, name)
-            except NotLinear as problem:
+            except NotLinearLaw as problem:
                 refused.append(str(problem))
             except NotConverged:
                 if method is not None or dps is not None:
@@ -296,14 +297,14 @@ def evolve(
     return MovingRun(theory, plan, PathRun(plan, steps, paths, seed), steps, "paths")
 
 
-def _exact(plan: Plan, steps: int, dps: int | None, fractions: bool) -> ExactRun:
+def _exact(plan: MovingPlan, steps: int, dps: int | None, fractions: bool) -> ExactRun:
     try:
         return ExactRun(plan, steps, None if fractions else dps or 15)
     except NotRational:  # a moment, or what a parameter is raised to
         return ExactRun(plan, steps, 15)
 
 
-def _gaussian(plan: Plan, steps: int, dps: int | None, _fractions: bool) -> ExactRun:
+def _gaussian(plan: MovingPlan, steps: int, dps: int | None, _fractions: bool) -> ExactRun:
     from symcavity.evaluate.moving.gaussian import GaussianRun
 
     return GaussianRun(plan, steps, dps or 15)

@@ -16,7 +16,7 @@ Number = Callable[[Expr], Any]
 Monomial = Any  # a product of quenched parameters
 
 
-class NotLinear(ValueError):
+class NotLinearLaw(ValueError):
     """A law, or what is averaged, is not linear in states and fields."""
 
 

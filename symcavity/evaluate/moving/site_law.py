@@ -13,7 +13,7 @@ from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.evaluate.averages.compiler import to_mpf
 from symcavity.evaluate.moving.hermite import Profile, common
-from symcavity.evaluate.moving.plan import Plan
+from symcavity.evaluate.moving.plan import MovingPlan
 from symcavity.evaluate.moving.values import read_run_values
 from symcavity.model.fields import is_affine
 from symcavity.model.noise import Noise
@@ -27,7 +27,7 @@ X = Symbol("x", real=True)
 
 
 @dataclass(frozen=True)
-class Law:
+class LawWithoutMemory:
     """The law of a site without memory.
 
     Attributes
@@ -65,7 +65,7 @@ class Law:
         return total
 
 
-def read_law(theory: Any, values: Any, dps: int) -> tuple[Law, Plan]:
+def read_law(theory: Any, values: Any, dps: int) -> tuple[LawWithoutMemory, MovingPlan]:
     """The law of a theory whose stationary state can be found.
 
     Raises
@@ -74,9 +74,9 @@ def read_law(theory: Any, values: Any, dps: int) -> tuple[Law, Plan]:
         If it is of another form.
     """
     system = theory.system
-    plan = Plan(theory, read_run_values(system, _without_beginning(system, values), dps))
+    plan = MovingPlan(theory, read_run_values(system, _without_beginning(system, values), dps))
     if not system.flowing:
-        raise _not("the states move in steps")
+        raise _not("the states move in steps", SAMPLED.replace(', step="1/10"', ""))
     if len(system.laws) != 1 or any(not isinstance(q, Noise) for q in system.drawn_anew):
         raise _not("there are several kinds of sites, or numbers that are drawn in steps")
     if plan.shared:
@@ -103,7 +103,7 @@ def read_law(theory: Any, values: Any, dps: int) -> tuple[Law, Plan]:
         sizes = (to_mpf(rhs.diff(q)) ** 2 * to_mpf(plan.values.put_into(q.family.variance)) for q in noises)
         velocity = mp.fsum(sizes) / 2
         pairs, echoes = _pairs(plan, row.fields, known, x), _echoes(plan, row.fields, known, x)
-    return Law(x, rate, mean, velocity, pairs, known, echoes), plan
+    return LawWithoutMemory(x, rate, mean, velocity, pairs, known, echoes), plan
 
 
 def _without_beginning(system: Any, values: Any) -> Any:
@@ -116,7 +116,7 @@ def _without_beginning(system: Any, values: Any) -> Any:
     return {**{q: 0 for q in system.quenched if q.law is None and q not in here and q.name not in named}, **values}
 
 
-def _pairs(plan: Plan, fields: Any, known: Any, x: SiteQuantity) -> list[tuple[Any, Profile, Profile]]:
+def _pairs(plan: MovingPlan, fields: Any, known: Any, x: SiteQuantity) -> list[tuple[Any, Profile, Profile]]:
     out = []
     for f, one in fields:
         for g, other in fields:
@@ -133,7 +133,7 @@ def _pairs(plan: Plan, fields: Any, known: Any, x: SiteQuantity) -> list[tuple[A
     return out
 
 
-def _echoes(plan: Plan, fields: Any, known: Any, x: SiteQuantity) -> list[tuple[Any, Expr, Expr]]:
+def _echoes(plan: MovingPlan, fields: Any, known: Any, x: SiteQuantity) -> list[tuple[Any, Expr, Expr]]:
     out = []
     for f, one in fields:
         for echo in plan.echoes[f]:
@@ -153,5 +153,5 @@ def _profile(expr: Expr, known: Any, x: SiteQuantity) -> Profile:
     return Profile(body, X)
 
 
-def _not(why: str) -> UnsupportedLaw:
-    return UnsupportedLaw(f"No closed form of the stationary state is known: {why}.", SUPPORTED, SAMPLED)
+def _not(why: str, hint: str = SAMPLED) -> UnsupportedLaw:
+    return UnsupportedLaw(f"No closed form of the stationary state is known: {why}.", SUPPORTED, hint)

@@ -13,11 +13,11 @@ from symcavity.evaluate.averages.compiler import to_mpf
 from symcavity.evaluate.moving.hermite import Profile, common, mehler
 from symcavity.evaluate.moving.lag import Lag
 from symcavity.evaluate.moving.linear_memory import LinearMemory
-from symcavity.evaluate.moving.plan import Plan
+from symcavity.evaluate.moving.plan import MovingPlan
 from symcavity.evaluate.moving.potential import GRID, particles
 from symcavity.evaluate.moving.recurring import SampledStationary, recurring
 from symcavity.evaluate.moving.run import Observables, combined
-from symcavity.evaluate.moving.site_law import Law, X, read_law
+from symcavity.evaluate.moving.site_law import LawWithoutMemory, X, read_law
 from symcavity.evaluate.moving.two_sites import TwoSites
 from symcavity.evaluate.moving.waves import Waves
 from symcavity.method.close import kind_of_body
@@ -42,7 +42,7 @@ class Stationary:
         The largest Lyapunov exponent.
     """
 
-    def __init__(self, theory: Any, law: Law, plan: Plan, state: Any, dps: int) -> None:
+    def __init__(self, theory: Any, law: LawWithoutMemory, plan: MovingPlan, state: Any, dps: int) -> None:
         self.theory, self.law, self.plan, self.state, self.dps = theory, law, plan, state, dps
         self._words = Observables(theory.system, 0)
 
@@ -132,7 +132,9 @@ class Stationary:
             Where states have a part that stays, which differs from site to site.
         """
         if not self.moves:
-            raise UnsupportedLaw("The states keep still: they explore no direction over time.", "states that fluctuate")
+            raise UnsupportedLaw(
+                "The states do not change in time, and so their activity has no dimension.", "states that fluctuate"
+            )
         lines = TwoSites(moving_pair_of(self.theory, what, self.plan.time), self.plan)
         with mp.workdps(self.dps + 20):
             few, many = (self._waves.dimension(lines, self.plan, abs(float(lag)), count) for count in FINE)

@@ -154,13 +154,14 @@ class Tangents:
             return
         for g in self._sources(f.hearer):
             total = np.zeros((self._count(g, t), *run.shape))
+            product = np.empty_like(total)  # memory that is new for each product costs as much as they do
             for echo in run.plan.echoes[f]:
                 if echo.through.time is None:
                     continue
                 for u, back in enumerate(run.back(echo, t)):
                     sent = self._sent(echo.emission, g, u)
                     if sent is not None:
-                        total[: len(sent)] += back * sent
+                        total[: len(sent)] += np.multiply(back, sent, out=product[: len(sent)])
             known = self._heard.setdefault((f, g), {})
             known[t] = total
             known.pop(t - self._deepest, None)

@@ -16,7 +16,7 @@ import numpy as np
 from sympy import Expr
 
 from symcavity.errors import UnsupportedLaw
-from symcavity.evaluate.moving.plan import Plan
+from symcavity.evaluate.moving.plan import MovingPlan
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.method.moving_pair import MovingPair
 from symcavity.method.pair import Leg
@@ -34,7 +34,7 @@ class TwoSites:
     plan : Plan
     """
 
-    def __init__(self, pair: MovingPair, plan: Plan) -> None:
+    def __init__(self, pair: MovingPair, plan: MovingPlan) -> None:
         self.pair, self.plan, self.legs, self.observed = pair, plan, pair.legs, pair.observed
         self.rows = list(pair.twos)
         self.target = self.rows.index(pair.target)

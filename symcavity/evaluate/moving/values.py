@@ -52,13 +52,14 @@ def read_run_values(system: System, values: Any, dps: int) -> RunValues:
     words = Vocabulary(system.parameters, system.kinds, system.quenched)
 
     def foreign(key: Any, _value: Any) -> ValuesError:
-        return ValuesError(f"{key} is nothing that takes a value here.", ", ".join(words.names))
+        return ValuesError(f"{key} takes no value here.", ", ".join(words.names))
 
     read = read_given(words, values, dps, foreign)
     plain, ratios = read.plain, [k.ratio for k in system.kinds if k.ratio.is_Symbol]
     if counts := [s for s in plain if isinstance(s, SiteCount)]:
         raise ValuesError(
-            f"{counts[0]} is given; the theory holds for many sites, of which it knows the ratios.",
+            f"{counts[0]} is given, but the theory describes the limit of many sites, in which only their "
+            "ratios count.",
             f"{', '.join(map(str, ratios)) or 'no sizes'}; numbers of sites in simulate(..., N=...)",
         )
     missing = [s for s in (*system.parameters, *ratios) if s not in plain]

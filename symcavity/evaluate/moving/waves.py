@@ -12,8 +12,8 @@ from sympy import Expr
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged
 from symcavity.evaluate.moving.hermite import Profile, common
-from symcavity.evaluate.moving.plan import Plan
-from symcavity.evaluate.moving.site_law import Law, X
+from symcavity.evaluate.moving.plan import MovingPlan
+from symcavity.evaluate.moving.site_law import LawWithoutMemory, X
 from symcavity.evaluate.moving.two_sites import TwoSites, check_balanced
 
 KNOTS = 100  # lags at which the correlation is found, closer to each other towards zero
@@ -30,7 +30,7 @@ class Waves:
     state : Particle or LinearMemory
     """
 
-    def __init__(self, law: Law, state: Any) -> None:
+    def __init__(self, law: LawWithoutMemory, state: Any) -> None:
         self.law, self.state = law, state
         self.mean, self.variance = float(state.mean), float(state.variance)
         self.scale = np.sqrt(float(law.rate) / (self._weights @ self._correlation(self._lags)))
@@ -67,7 +67,7 @@ class Waves:
     def _weights(self) -> np.ndarray:
         return self._panels[1]
 
-    def dimension(self, lines: TwoSites, plan: Plan, lag: float, count: int) -> float:
+    def dimension(self, lines: TwoSites, plan: MovingPlan, lag: float, count: int) -> float:
         """The dimension of what is observed, after a lag, at frequencies ``scale tan(angle)`` with equal distances."""
         angles = ((np.arange(count) + 0.5) / count - 0.5) * np.pi
         frequencies = self.scale * np.tan(angles)

@@ -5,6 +5,7 @@ from symcavity.model.rewritings.clock import Clock
 from symcavity.model.rewritings.combined import Combined
 from symcavity.model.rewritings.domains import Domains
 from symcavity.model.rewritings.emissions import Emissions
+from symcavity.model.rewritings.inverses import Inverses
 from symcavity.model.rewritings.kernels import Kernels
 from symcavity.model.rewritings.kinks import Kinks
 from symcavity.model.rewritings.means import Means
@@ -16,6 +17,6 @@ from symcavity.model.rewritings.sums import Sums
 from symcavity.model.rewritings.units import Units
 
 REWRITINGS: tuple[type[Rewriting], ...] = (
-    *(Sums, Spellings, Proportion, Kinks, Units, Domains, Redundant),
+    *(Sums, Spellings, Inverses, Proportion, Kinks, Units, Domains, Redundant),
     *(Kernels, Clock, Combined, Emissions, Norms, Means),
 )

@@ -16,7 +16,7 @@ from sympy import Add, Derivative, Expr, Sum, expand_mul
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
-from symcavity.model.fields import field_mark, free_kind, kind_of_sum, outer_sums
+from symcavity.model.fields import field_letters, free_kind, kind_of_sum, outer_sums
 from symcavity.model.names import fresh_name
 from symcavity.model.noise import drawn_anew
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, Variable, site_quantities
@@ -54,7 +54,7 @@ class Clock(Rewriting):
             (one, x), (other, y), *_ = sorted(found.items(), key=lambda item: str(item[0]))
             raise DeclarationError(
                 f"{x.family.name} moves over {one} and {y.family.name} over {other}.",
-                "one time for all that moves; a second one stands in observables only",
+                "one time for all states; a second one stands in observables only",
                 f"over={one} for both",
             )
         self.time: Time | None = next(iter(found), None)
@@ -70,7 +70,9 @@ class Clock(Rewriting):
         if self.time is None:
             return declaration
         if declaration.objective is not None:
-            raise UnsupportedLaw("States move in a convex problem.", "systems of equations in time, System([...])")
+            raise UnsupportedLaw(
+                "The states of a convex problem depend on time.", "systems of equations in time, System([...])"
+            )
         time = self.time
         equations = [e for e in declaration.entries if isinstance(e, Equation)]
         _refuse(equations, time)
@@ -127,7 +129,7 @@ class Clock(Rewriting):
         meaning = whole.xreplace({time + lag: time})
         known = hearer, meaning.as_dummy()
         if known not in self._named:
-            word = fresh_name(self._names, field_mark(hearer))
+            word = fresh_name(self._names, *field_letters(hearer))
             self._named[known] = Variable(word, hearer.index, over=time).at_site()
             self.meanings[self._named[known]] = meaning
         return self._named[known].xreplace({time: time + lag})
@@ -154,7 +156,8 @@ def _refuse(equations: Sequence[Equation], time: Time) -> None:
         for x in {q.family for q in site_quantities(expr, Coupling)}:
             if x.components:
                 raise UnsupportedLaw(
-                    f"{x.name} has components, and the states move.", "couplings without components, of systems in time"
+                    f"{x.name} has components, and the states depend on time.",
+                    "couplings without components, of systems in time",
                 )
         if expr.has(Global):
             raise UnsupportedLaw(
@@ -164,7 +167,9 @@ def _refuse(equations: Sequence[Equation], time: Time) -> None:
             )
         for q in site_quantities(expr):
             if q.family.components:
-                raise UnsupportedLaw(f"{q} has components, and the states move.", "scalar states, of systems in time")
+                raise UnsupportedLaw(
+                    f"{q} has components, and the states depend on time.", "scalar states, of systems in time"
+                )
             if q.time is not None and time not in q.time.free_symbols:
                 raise DeclarationError(
                     f"{q} stands in the equation {equation} at a time of its own.",

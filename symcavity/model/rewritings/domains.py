@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from sympy import Add, Expr, GreaterThan, LessThan, Mul, Pow, S, Sum, log
+from sympy import (
+    Abs,
+    Add,
+    And,
+    Expr,
+    GreaterThan,
+    Heaviside,
+    LessThan,
+    Mul,
+    Not,
+    Piecewise,
+    Pow,
+    S,
+    StrictGreaterThan,
+    StrictLessThan,
+    Sum,
+    log,
+)
+from sympy.logic.boolalg import Boolean
 
+from symcavity.errors import UnsupportedLaw
 from symcavity.model.fields import kind_of_sum, outer_sums, site_sum
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting
+
+ORDERS = (GreaterThan, LessThan, StrictGreaterThan, StrictLessThan)
 
 
 class Domains(Rewriting):
@@ -40,6 +61,11 @@ def _implied(objective: Expr, constraints: Iterable[Any]) -> tuple[GreaterThan, 
     -------
     tuple of GreaterThan
         ``w[i] >= 0`` for ``-log(w[i])``: of what is linear in the states, at every site.
+
+    Raises
+    ------
+    UnsupportedLaw
+        For one that is read in some cases only, if its end lies among these cases and others go on beyond it.
     """
     relations = [c for c in constraints if isinstance(c, GreaterThan | LessThan)]
     known = [c.gts - c.lts for c in relations]
@@ -48,11 +74,63 @@ def _implied(objective: Expr, constraints: Iterable[Any]) -> tuple[GreaterThan, 
         if len(total.limits) != 1 or kind_of_sum(total.limits[0]) is None:
             continue
         _, body = site_sum(total, "the objective")
-        nodes = [n.args[0] for n in body.atoms(log)] + [n.base for n in body.atoms(Pow) if _is_root(n.exp)]
-        for arg in sorted(nodes, key=str):
-            if _is_linear(arg) and not any(_as_strong(e, arg) for e in (*known, *found)):
+        for arg, cases in sorted(set(_ends(body, ())), key=str):
+            if not _is_linear(arg) or any(_as_strong(e, arg) for e in (*known, *found)):
+                continue
+            if _is_end(arg, cases):
                 found.append(arg)
     return tuple(GreaterThan(arg, 0, evaluate=False) for arg in found)
+
+
+def _ends(expr: Any, cases: tuple[Boolean, ...]) -> Iterator[tuple[Expr, tuple[Boolean, ...]]]:
+    """What stands under logarithms and roots, each with the conditions of the cases in which it is read."""
+    if isinstance(expr, Piecewise):
+        for piece, condition in expr.args:
+            yield from _ends(piece, (*cases, condition))
+            cases = (*cases, Not(condition))
+        return
+    if isinstance(expr, log):
+        yield expr.args[0], cases
+    if isinstance(expr, Pow) and _is_root(expr.exp):
+        yield expr.base, cases
+    if isinstance(expr, Mul):
+        steps = [a for a in expr.args if isinstance(a, Heaviside)]  # beyond a step its factors are not read
+        cases = (*cases, *(GreaterThan(a.args[0], 0, evaluate=False) for a in steps))
+    for arg in expr.args:
+        yield from _ends(arg, cases)
+
+
+def _is_end(arg: Expr, cases: tuple[Boolean, ...]) -> bool:
+    """Whether states end where a linear expression that is read in some cases only changes its sign.
+
+    Where the cases imply its sign they do not; where they hold on its other side, all states end there.
+    """
+    parts = [p for case in cases for p in And.make_args(case)]
+    if not parts:
+        return True
+    sides = [side for part in parts for side in _sides(part)]
+    if any(_as_strong(side, arg) for side in sides):
+        return False
+    orders = all(isinstance(p, ORDERS) or p is S.true for p in parts)
+    if orders and all(_as_strong(-side, arg) for side in sides):
+        return True
+    raise UnsupportedLaw(
+        f"The objective holds a logarithm or a root of {arg} in the case {And(*parts)}, and may go on beyond its "
+        "end in other cases.",
+        supported="logarithms and roots that are numbers throughout their case, or read in all cases",
+        hint=f"declare the bound for all sites, {arg} >= 0, if it is meant; or choose cases that exclude other values",
+    )
+
+
+def _sides(condition: Boolean) -> tuple[Expr, ...]:
+    """What is positive or zero where a condition holds, as far as it is linear."""
+    if not isinstance(condition, ORDERS):
+        return ()
+    gap = condition.gts - condition.lts
+    held = [node for node in gap.atoms(Abs) if gap.coeff(node).is_negative]
+    if len(held) == 1:
+        return tuple(gap.xreplace({held[0]: side}) for side in (held[0].args[0], -held[0].args[0]))
+    return (gap,)
 
 
 def _squared(relation: Any) -> Any:
@@ -91,6 +169,18 @@ def _is_linear(expr: Expr) -> bool:
 
 
 def _as_strong(one: Expr, other: Expr) -> bool:
-    """Whether ``one >= 0`` implies ``other >= 0``: a positive multiple of it, or more than it by a constant."""
-    ratio = (other / one).cancel()
-    return bool(ratio.is_positive or (other - one).expand().is_nonnegative)
+    """Whether ``one >= 0`` implies ``other >= 0``: other is a positive multiple of it, or more by a constant."""
+    if (other / one).cancel().is_positive:
+        return True
+    moving, others = map(_moving, (one, other))
+    ratio = (others / moving).cancel() if moving != 0 else S.Zero
+    return bool(ratio.is_positive and not _states(ratio) and (other - ratio * one).expand().is_nonnegative)
+
+
+def _moving(expr: Expr) -> Expr:
+    """The terms of a linear expression that hold states."""
+    return Add(*(t for t in Add.make_args(expr.expand(deep=False)) if _states(t)))
+
+
+def _states(expr: Expr) -> bool:
+    return bool(site_quantities(expr, Variable, Field))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sympy import Add, Expr, Mul, Sum, expand_mul
+from sympy import Add, Dummy, Expr, Mul, Sum, expand_mul
 
+from symcavity.model.apart import taken_apart
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
-from symcavity.model.fields import is_affine, kind_of_sum
+from symcavity.model.fields import is_affine, kind_of_sum, unfolded
 from symcavity.model.kinds import Kind
 from symcavity.model.names import fresh_name
 from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
@@ -22,7 +23,8 @@ class Emissions(Rewriting):
     ``Sum(J[i, j]*tanh(h[j]), (j, 1, N))`` is heard as ``Sum(J[i, j]*u_h[j], (j, 1, N))`` with ``u_h[i] = tanh(h[i])``,
     and a coupling sum inside of a coupling sum as one of a variable that is the inner sum.  Where the inner sum is
     over what the hearer is coupled to, ``Sum(v[a]*Sum(F[a, i]*x[mu, i], (i, 1, N)), (a, 1, K))``, the two are
-    exchanged first.
+    exchanged first.  ``sin(x[j] - x[i])`` is a sum of products, by its addition theorem.  The fields in an average
+    that all moving sites share, ``Sum(x[i, t]*Sum(J[i, j]*x[j, t], (j, 1, N)), (i, 1, N))/N``, get variables, too.
 
     In a convex problem equations have to be linear: there only inner sums get variables.
 
@@ -81,7 +83,10 @@ class Emissions(Rewriting):
         body = self._read(total.function)
         if kind is None or not body.has(Coupling):
             return total.func(body, *total.limits)
-        terms = Add.make_args(expand_mul(body))
+        if _is_shared(body):
+            inner = {s: self._variable(s, kind, total.limits[0][0]) for s in _outermost(body)}
+            return total.func(body.xreplace(inner), *total.limits)
+        terms = Add.make_args(expand_mul(taken_apart(body, total.limits[0][0])))
         new = [self._term(term, kind, total.limits[0][0]) for term in terms]
         if new == list(terms):
             return total.func(body, *total.limits)
@@ -94,7 +99,7 @@ class Emissions(Rewriting):
         """One product in a coupling sum, its emission linear."""
         sent: list[Expr] = []
         other: list[Expr] = []
-        for factor in Mul.make_args(term):
+        for factor in Mul.make_args(unfolded(term)):
             coupling = isinstance(factor, SiteQuantity) and isinstance(factor.family, Coupling)
             (sent if _free(factor) == {at} and not coupling else other).append(factor)
         emission = Mul(*sent)
@@ -102,17 +107,29 @@ class Emissions(Rewriting):
         curved = not self._convex and states and not is_affine(emission, states)
         if not (emission.has(Sum) or curved) or not site_quantities(Mul(*other), Coupling):
             return term
-        bound = {lim[0] for s in emission.atoms(Sum) for lim in s.limits}
-        meaning = (emission.as_dummy() if kind.index in bound else emission).xreplace({at: kind.index})
-        key = meaning.as_dummy()
+        return Mul(*other, self._variable(emission, kind, at))
+
+    def _variable(self, meaning: Expr, kind: Kind, at: Any) -> Expr:
+        """The variable at a site that has a meaning; the meaning itself where none has, and none is added any more."""
+        bound = {lim[0] for s in meaning.atoms(Sum) for lim in s.limits}
+        own = (meaning.as_dummy() if kind.index in bound else meaning).xreplace({at: kind.index})
+        key = own.as_dummy()
         if key not in self._known:
             if self._closed:
-                return term
+                return meaning
+            states = site_quantities(own, Variable, Field)
             word = fresh_name(self._names, "_".join(["u", *sorted({q.family.name for q in states})]))
             over = next((q.family.over for q in states if q.family.over is not None), None)
             self._known[key] = Variable(word, kind.index, over=over).at_site()
-            self.meanings[self._known[key]] = meaning
-        return Mul(*other, self._known[key].xreplace({kind.index: at}))
+            self.meanings[self._known[key]] = own
+        return self._known[key].xreplace({kind.index: at})
+
+
+def _is_shared(body: Expr) -> bool:
+    """Whether what is summed over sites that move holds the fields of these, and no coupling of its own."""
+    sums = _outermost(body)
+    alone = not site_quantities(body.xreplace({s: Dummy() for s in sums}), Coupling)
+    return alone and any(q.time is not None for q in site_quantities(body)) and all(len(_free(s)) == 1 for s in sums)
 
 
 def _turned(total: Sum) -> Expr:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import accumulate, combinations, pairwise
+from itertools import accumulate, chain, combinations, pairwise
 from typing import Any
 
 from sympy import (
@@ -46,14 +46,20 @@ ORDERS = (GreaterThan, LessThan, StrictGreaterThan, StrictLessThan)
 
 
 class Kinks(Rewriting):
-    """What is minimized, by Max where its slope jumps: each of them has a multiplier of its own."""
+    """What is minimized, by Max where its slope jumps: each of them has a multiplier of its own.
+
+    A bound on the square of a linear combination is two bounds on the combination: no law is quadratic for it.
+    """
 
     key = "kinks"
 
     def apply(self, declaration: Declaration) -> Declaration:
         """Return the declaration with an objective by kinks."""
         objective = declaration.objective
-        return declaration if objective is None else replace(declaration, objective=by_kinks(objective))
+        if objective is None:
+            return declaration
+        entries = tuple(chain.from_iterable(map(_bounds, declaration.entries)))
+        return replace(declaration, objective=by_kinks(objective), entries=entries)
 
 
 def by_kinks(objective: Expr) -> Expr:
@@ -71,12 +77,30 @@ def by_kinks(objective: Expr) -> Expr:
     return objective.xreplace({total: Sum(_rewritten(total.function), *total.limits) for total in cased})
 
 
+def _bounds(entry: Any) -> tuple[Any, ...]:
+    """A bound on a quadratic function of one linear combination at a site as two on this; others as they are."""
+    if not isinstance(entry, GreaterThan | LessThan) or any(map(is_total, entry.atoms(Sum))):
+        return (entry,)
+    parts = (*sorted(entry.atoms(Sum), key=str), *site_quantities(entry))
+    marks: dict[Expr, Expr] = {p: Dummy(real=True) for p in parts if _varies(p)}
+    gap = (entry.gts - entry.lts).xreplace(marks)
+    bound, size = _line(gap, [*marks.values(), *gap.atoms(Global)]) or (S.Zero, S.Zero)
+    if not isinstance(size, Abs) or bound == 0:
+        return (entry,)
+    back = {mark: part for part, mark in marks.items()}
+    line, most = size.args[0].xreplace(back), bound.xreplace(back)
+    return GreaterThan(line, -most, evaluate=False), LessThan(line, most, evaluate=False)
+
+
+def _varies(part: Expr) -> bool:
+    return bool(site_quantities(part, Variable, Field))
+
+
 def _rewritten(body: Expr) -> Expr:
     norms = [p for p in body.atoms(Pow) if not p.exp.is_Integer and is_total(p.base)]
     body = body.xreplace(_in_one_form(body.atoms(Sum)))
     sums = sorted((*norms, *body.atoms(Sum)), key=str)
-    parts = [p for p in (*sums, *site_quantities(body)) if site_quantities(p, Variable, Field)]
-    marks: dict[Expr, Expr] = {p: Dummy(real=True) for p in parts}
+    marks: dict[Expr, Expr] = {p: Dummy(real=True) for p in (*sums, *site_quantities(body)) if _varies(p)}
     kept = list(marks.values())
     marks |= {g: Dummy(positive=True) for g in body.atoms(Global) if g.is_bounded}  # zero is the limit
     moving = [*marks.values(), *body.atoms(Global)]

@@ -14,7 +14,7 @@ from symcavity.model.rewriting import Declaration, Rewriting
 
 
 @dataclass(frozen=True)
-class _Said:
+class _Constraint:
     """One constraint: ``expr >= 0``, or ``expr = 0``."""
 
     expr: Expr
@@ -37,36 +37,36 @@ class Redundant(Rewriting):
         """
         if declaration.objective is None:
             return declaration
-        kept: list[_Said | Any] = []
+        kept: list[_Constraint | Any] = []
         for entry in declaration.entries:
             said = _read(entry)
             if said is None:
                 kept.append(entry)
                 continue
-            others = [one for one in kept if isinstance(one, _Said)]
+            others = [one for one in kept if isinstance(one, _Constraint)]
             joined = next(((one, both) for one in others if (both := _both(one, said)) is not None), None)
             if joined is None:
                 kept.append(said)
             else:
                 kept[kept.index(joined[0])] = joined[1]
-        return replace(declaration, entries=tuple(k.entry if isinstance(k, _Said) else k for k in kept))
+        return replace(declaration, entries=tuple(k.entry if isinstance(k, _Constraint) else k for k in kept))
 
 
-def _read(entry: Any) -> _Said | None:
+def _read(entry: Any) -> _Constraint | None:
     """What a relation says of states."""
     if not isinstance(entry, GreaterThan | LessThan | Equality) or not site_quantities(entry, Variable):
         return None
     if isinstance(entry, Equality):
-        return _Said(entry.lhs - entry.rhs, True, entry)
+        return _Constraint(entry.lhs - entry.rhs, True, entry)
     expr = entry.gts - entry.lts
     factor, square = (-expr).as_independent(*site_quantities(expr, Variable), as_Add=False)
     states = site_quantities(square, Variable, Field)
     if isinstance(square, Pow) and square.exp.is_even and factor.is_positive and is_affine(square.base, states):
-        return _Said(square.base, True, Eq(square.base, 0))  # a square that is not positive
-    return _Said(expr, False, entry)
+        return _Constraint(square.base, True, Eq(square.base, 0))  # a square that is not positive
+    return _Constraint(expr, False, entry)
 
 
-def _both(one: _Said, other: _Said) -> _Said | None:
+def _both(one: _Constraint, other: _Constraint) -> _Constraint | None:
     """The one constraint that two are; None where both are needed."""
     ratio, rest = _proportion(one.expr, other.expr)
     if ratio is None:
@@ -82,7 +82,7 @@ def _both(one: _Said, other: _Said) -> _Said | None:
         return one if rest.is_nonnegative else other if rest.is_nonpositive else None
     if rest.is_negative:  # other = -|ratio| one + rest
         raise _contradiction(one, other)
-    return _Said(one.expr, True, Eq(one.expr, 0)) if rest.is_zero else None
+    return _Constraint(one.expr, True, Eq(one.expr, 0)) if rest.is_zero else None
 
 
 def _proportion(one: Expr, other: Expr) -> tuple[Expr | None, Expr]:
@@ -96,7 +96,7 @@ def _proportion(one: Expr, other: Expr) -> tuple[Expr | None, Expr]:
     return None, fixed
 
 
-def _contradiction(one: _Said, other: _Said) -> Infeasible:
+def _contradiction(one: _Constraint, other: _Constraint) -> Infeasible:
     entries = one.entry, other.entry
     return Infeasible(
         f"The constraints {entries[0]} and {entries[1]} contradict each other: no values meet both.",

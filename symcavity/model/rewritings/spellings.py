@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -10,14 +11,19 @@ from sympy import (
     Abs,
     Add,
     Basic,
+    Eq,
     Expr,
     GreaterThan,
+    KroneckerDelta,
     LessThan,
     Max,
     Mul,
+    Piecewise,
     Pow,
     Rational,
+    S,
     Sum,
+    cancel,
     cosh,
     exp,
     expand_mul,
@@ -28,12 +34,14 @@ from sympy.core.relational import Relational
 
 from symcavity.model.fields import expand_components, kind_of_sum, outer_sums
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import Global, Variable
+from symcavity.model.quantities import Field, Global, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting, sides, with_sides
 
 
 class Spellings(Rewriting):
     """``u/Abs(u)`` is ``sign(u)``, ``cosh(u) + sinh(u)`` is ``exp(u)``, ``v + Abs(v)`` the positive part of 2 v.
+
+    ``KroneckerDelta(w[i], 0)`` is a case.
 
     Sums over components in a constraint are written out; a bound on the length of a vector of one site is one on its
     square.  A global variable that bounds a size is never
@@ -46,12 +54,14 @@ class Spellings(Rewriting):
         self._sizes = {g: Global(g.name, nonnegative=True) for g in _sizes(declaration.entries)}
 
     def apply(self, declaration: Declaration) -> Declaration:
-        """Return the declaration in one spelling."""
-        return declaration.mapped(
+        """Return the declaration in one spelling, without bounds that say of a size that it is not negative."""
+        spelt = declaration.mapped(
             lambda entry: with_sides(entry, _squared(entry, [self._side(entry, s) for s in sides(entry)]))
             if isinstance(entry, Basic)
             else entry
         )
+        said = zip(spelt.entries, declaration.entries, strict=True)
+        return replace(spelt, entries=tuple(new for new, old in said if new is not S.true or old is S.true))
 
     def _side(self, entry: Basic, side: Expr) -> Expr:
         """A side of a constraint with its sums over components written out; of another entry, as it is."""
@@ -69,13 +79,21 @@ def _sizes(entries: Iterable[Any]) -> list[Global]:
     """The global variables that bounds keep from being negative: by one of a size, or by two of both signs."""
     bounds = [e.gts - e.lts for e in entries if isinstance(e, LessThan | GreaterThan)]
     found = []
-    for total in (*bounds, *(one + other for one, other in combinations(bounds, 2))):
+    for total in (*bounds, *(_without_states(*pair) for pair in combinations(bounds, 2))):
         for g in sorted(total.atoms(Global), key=str):
             factor = total.coeff(g)
             rest = (total - factor * g).expand()
             if factor.is_positive and rest.is_nonpositive and not rest.has(Global) and g.is_nonnegative is None:
                 found.append(g)
     return found
+
+
+def _without_states(one: Expr, other: Expr) -> Expr:
+    """The sum of two bounds in which states cancel, where they stand in them in proportion and with opposite signs."""
+    parts = [bound.expand(deep=False) for bound in (one, other)]
+    first, second = (part.as_independent(*site_quantities(part, Variable, Field))[1] for part in parts)
+    ratio = cancel(second / first) if first != 0 else S.Zero
+    return parts[1] - ratio * parts[0] if ratio.is_negative else S.Zero
 
 
 def _squared(entry: Basic, parts: list[Expr]) -> list[Expr]:
@@ -91,6 +109,9 @@ def _squared(entry: Basic, parts: list[Expr]) -> list[Expr]:
 
 
 def _spelt(expr: Expr) -> Expr:
+    for delta in expr.atoms(KroneckerDelta):  # one of states is a case: two real numbers are seldom equal
+        if delta.has(Variable):
+            expr = expr.xreplace({delta: Piecewise((S.One, Eq(*delta.args)), (S.Zero, True))})
     if expr.has(Abs):
         expr = expr.replace(lambda e: isinstance(e, Mul) and e.has(Abs), _signs)
         expr = expr.replace(lambda e: e.is_Add and e.has(Abs), _positive_parts)
