@@ -15,17 +15,16 @@ from symcavity.model.kinds import N
 from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
 from symcavity.record.symbols import CavitySymbol, DisorderAverage
-from symcavity.sites.branching.averages import quenched_average
+from symcavity.sites.quenched_laws import quenched_average
 from symcavity.sites.sets.averages import ProjectionAverage
 from symcavity.witness.declared import declared_of, kind_of
 from symcavity.witness.direct import direct_average, hold
+from symcavity.witness.joint import compile_together
 from symcavity.witness.lowest import steep
 from symcavity.witness.points import solved_point
-from symcavity.witness.registry import largest, numeric, result, witness
+from symcavity.witness.registry import fewer, largest, numeric, result, witness
 from symcavity.witness.set_averages import vector_average
 from symcavity.witness.world import same
-
-EASY = 12  # digits below those asked for that a quadrature may lose without another name
 
 
 @witness("response", "site_average")
@@ -34,11 +33,13 @@ def response(step: Step, dps: int) -> list[Verdict]:
     theory, kind = step.evidence["theory"], step.data["kind"]
     side, index = theory.inserted[kind], {S.Zero: kind.index}
     out: list[Verdict] = []
-    for claim in step.claims:
+    values = [quenched_average(_from_zero(claim.rhs, index)) for claim in step.claims]
+    compile_together(values)
+    for claim, value in zip(step.claims, values, strict=True):
         if not isinstance(claim.lhs, DisorderAverage):
             return result(numeric(dps), False, "", f"{claim.lhs} is not an average")
         node = _from_zero(claim.lhs.args[0], index)
-        gap, digits, how = hold(theory, side, node, quenched_average(_from_zero(claim.rhs, index)), dps)
+        gap, digits, how = hold(theory, side, node, value, dps)
         out += _verdict(gap, digits, dps, f"integration by parts, and {how}")
     return out
 
@@ -50,7 +51,7 @@ def _from_zero(expr: Expr, rule: dict[Any, Any]) -> Expr:
 
 def _verdict(worst: Any, digits: int, dps: int, how: str) -> list[Verdict]:
     ok = bool(worst < mp.mpf(10) ** (-digits))
-    few = None if digits >= dps - EASY else digits
+    few = fewer(digits, dps)
     kind = numeric(dps) if few is None else f"quadrature to {digits} digits"
     return result(kind, ok, how, f"differs by {mp.nstr(worst, 3)} from {how}", few)
 
@@ -75,6 +76,7 @@ def closure(step: Step, dps: int) -> list[Verdict]:
 def squares(step: Step, dps: int) -> list[Verdict]:
     """Averages of responses and their squares: by difference quotients of the states, at two close fields."""
     out: list[Verdict] = []
+    compile_together(claim.rhs for claim in step.claims)
     for claim in step.claims:
         if claim.rhs.has(ProjectionAverage):
             out += vector_average(step.evidence["theory"], [(claim.lhs, claim.rhs)])

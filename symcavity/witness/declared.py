@@ -29,7 +29,7 @@ class Undeclared(ValueError):
 
 
 @dataclass(frozen=True)
-class Row:
+class DeclaredEquation:
     """One equation of a law.
 
     Attributes
@@ -47,7 +47,7 @@ class Row:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Carrier(Row):
+class Carrier(DeclaredEquation):
     """An equation in which a random field stands.
 
     Attributes
@@ -72,7 +72,7 @@ class Declared:
 
     def __init__(self, system: System) -> None:
         self.system = system
-        self.rows: dict[Kind, list[Row]] = {}
+        self.rows: dict[Kind, list[DeclaredEquation]] = {}
         self.pairs: dict[Kind, list[Complementary]] = {}
         for kind in system.kinds:
             self._read(kind)
@@ -96,7 +96,7 @@ class Declared:
         worlds = [self.world(seed) for seed in SEEDS]
         written = [r for e in self.system.declared if kind_of(e) == kind for r in rows_of(worlds[0], e)]
         marks = [_mark(worlds, kind, (e.lhs, e.rhs)) for e in written]
-        rows: list[Row] = []
+        rows: list[DeclaredEquation] = []
         free = list(range(len(written)))
         for equation, full in zip(law.equations, law.written(), strict=True):
             f = next((f for f in law.fields if equation.difference.has(f.symbol)), None)
@@ -106,7 +106,7 @@ class Declared:
             mark = _mark(worlds, kind, (full.lhs, full.rhs))
             place = next((k for k in free if _agree(marks[k], mark)), None)
             if place is None:
-                raise Undeclared(f"the equation {full} of a {kind} is none of the declared ones")
+                raise Undeclared(f"the equation {full} of a {kind} is not among the declared ones")
             free.remove(place)
             rows.append(self._row(kind, written[place], None, f))
         if free:
@@ -114,9 +114,11 @@ class Declared:
         self.rows[kind] = rows
         self._read_pairs(kind, worlds)
 
-    def _row(self, kind: Kind, declared: Equation, named: SiteQuantity | None, f: RandomField | None) -> Row:
+    def _row(
+        self, kind: Kind, declared: Equation, named: SiteQuantity | None, f: RandomField | None
+    ) -> DeclaredEquation:
         if f is None:
-            return Row(kind, declared, named)
+            return DeclaredEquation(kind, declared, named)
         return Carrier(kind, declared, named, field=f, source=source_of(self.system, f))
 
     def _read_pairs(self, kind: Kind, worlds: list[World]) -> None:
@@ -129,7 +131,7 @@ class Declared:
             mark = _mark(worlds, kind, [q.xreplace(rule) for q in pair.pair])
             found = next((d for d in left if _agree(_mark(worlds, kind, d.pair), mark)), None)
             if found is None:
-                raise Undeclared(f"the condition {pair} of a {kind} is none of the declared ones")
+                raise Undeclared(f"the condition {pair} of a {kind} is not among the declared ones")
             left.remove(found)
         if left:
             raise Undeclared(f"no {kind} obeys the declared condition {left[0]}")

@@ -37,7 +37,15 @@ from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.witness.drawn import cases, given_averages, seeded_point
 from symcavity.witness.gaussian import coefficients, integral
 from symcavity.witness.joint import is_joint, joint_average
-from symcavity.witness.on_grids import MANY, average_on_grid, gaussian_grid, heard_through, jumps_of
+from symcavity.witness.on_grids import (
+    MANY,
+    average_on_grid,
+    gaussian_grid,
+    halves_of,
+    heard_by,
+    heard_through,
+    jumps_of,
+)
 from symcavity.witness.points import TRIES
 from symcavity.witness.registry import largest
 from symcavity.witness.states import GIVEN, fields_given, weighed
@@ -48,10 +56,12 @@ SLOPE = 24  # digits of a squared difference quotient between fields that are 1e
 CLOSE = Rational(1, 10**16)
 QUICK = 18  # digits at all points but the first
 # nodes a panel and an axis, by fields; of many the binary logarithm of the number of points
+PAIRED = 0  # fields of two parts, each of which has a grid of its own
 GRIDS = {1: ((97, 160),), 2: ((9, 14), (49, 80)), 3: ((5, 7), (9, 14)), MANY: ((13, 15), (16, 18))}
+GRIDS[PAIRED] = ((6, 9), (8, 11))
 FINE = ((240, 400),)  # of two fields, where it jumps and most of it cancels
-AGAIN = {1: 128, 2: 63, 3: 11, MANY: 17}  # where the finest two differ by chance less than they lose
-DIGITS = {1: 6, 2: 6, 3: 5, MANY: 3}  # the most that is asked of such a grid
+AGAIN = {1: 128, 2: 63, 3: 11, MANY: 17, PAIRED: 10}  # where the finest two differ by chance less than they lose
+DIGITS = {1: 6, 2: 6, 3: 5, MANY: 3, PAIRED: 5}  # the most that is asked of such a grid
 JUMPING = 2  # where it jumps, as squared responses do
 THERMAL, CHUNK = {1: 60, 2: 9, 3: 4}, 64  # nodes a panel, and fields that are taken at once, at a temperature
 ACROSS = 3  # places across the sum of several fields: of what grows no faster than its fifth power there
@@ -198,8 +208,10 @@ def _on_grids(
     theory: Any, side: Any, body: Expr, claimed: Expr, size: Symbol | None, *, squared: bool
 ) -> tuple[Any, int, str]:
     """The same in double, on the first grid that shows the digits asked for, or the finest."""
-    count = min(len(side.heard), MANY)
-    few = JUMPING if squared and count > 1 else DIGITS[count]
+    count = min(len(heard_by(side, body)[1]), MANY)
+    halves = halves_of(side, body)
+    count = count if halves is None else PAIRED
+    few = JUMPING if squared and count > 1 and halves is None else DIGITS[count]
     values, laws, expected = _valued(theory, claimed, side, few)
     for grids in (*GRIDS[count], *(FINE if squared and count == 2 else ())):
         coarse, direct = (average_on_grid(side, body, values, laws, nodes) for nodes in grids)
@@ -246,7 +258,7 @@ def by_parts(side: Any, body: Expr) -> Expr:
 
     ``<d m/d eta_a> = sum_b (C^-1)_ab <eta_b m>``: the derivative of the solution is not used at all.
     """
-    order = [h.eta for h in side.heard]
+    order = heard_by(side, body)[1]
     inverse = Matrix([[side.covariance[a, b] for b in order] for a in order]).inv()
     rule = {}
     for node in body.atoms(SiteResponse):
@@ -264,6 +276,7 @@ def _exact(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], 
     source = plain[h.source]
     every = [side.solution, *(one for _, one in getattr(side.solution, "cases", ()))]
     held: list[Any] = [v for one in every for r in one.regions for v in r.values.values()]
+    held += [end for one in every for r in one.regions for end in (r.low, r.high) if end is not None]
     held += [test for test, _ in getattr(side.solution, "cases", ())]
     quenched = sorted(
         {q for e in (body, side.covariance[h.eta, h.eta], *held) for q in site_quantities(e, Quenched)}, key=str

@@ -13,7 +13,7 @@ from sympy import (
     oo,
 )
 
-from symcavity.method.close import positive_parts
+from symcavity.method.close import assumed, positive_parts
 from symcavity.model.averages import Average
 from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
@@ -21,22 +21,35 @@ from symcavity.model.ranges import in_range
 from symcavity.record.symbols import OrderParameter
 from symcavity.witness.points import TRIES, Point, compared, seeded_values
 
+SMALLER = 2  # powers of ten below one: so many that covariances are, and seen all the same
 TELLING = Rational(7, 5)  # times the seeded values of quenched parameters
 
 
 def seeded_point(
     theory: Any, claimed: Expr, side: Any, seed: int, first: int = 0
 ) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """Seeded values of all symbols, and laws: the denominators are positive there that the solution takes as such."""
+    """Seeded values of all symbols, and laws: what the solution assumes of them holds there, at all sites."""
     positive = positive_parts({side.kind: side})
     for k in range(first, first + TRIES):
         values, laws = _drawn(theory, claimed, side, seed, k)
         steep = claimed.has(oo) and claimed.xreplace(values).has(oo)  # where states jump, which others judge
         if steep:
             continue
-        if not any(e.xreplace(values).is_nonpositive for e in positive) and in_range(theory.system.ranges, values):
+        if any(e.xreplace(values).is_nonpositive for e in positive) or not in_range(theory.system.ranges, values):
+            continue
+        if _holds_at_all_sites(side, values, laws):
             break
     return values, laws
+
+
+def _holds_at_all_sites(side: Any, values: dict[Any, Any], laws: dict[Any, Any]) -> bool:
+    """Whether what a solution assumes of quenched parameters, such as an order of two bounds, holds for their laws."""
+    for relation in assumed({side.kind: side}):
+        told = given_averages(relation, laws).xreplace(values)
+        for known, _ in cases(site_quantities(told, Quenched), laws):
+            if told.xreplace(known) == S.false:
+                return False
+    return True
 
 
 def _drawn(
@@ -57,7 +70,8 @@ def _drawn(
     twin = seed ^ (again % 2)  # some laws have a solution for positive quenched parameters only
     laws = {q: v for q, v in seeded_values(theory, twin).items() if isinstance(q, Quenched)}
     # moments of one would hide the factors that they are
-    laws |= {q: {TELLING * v: p for v, p in law.items()} for q, law in laws.items() if not compared(theory, q)}
+    scale = TELLING / 2 ** (again // 4)  # some laws have a solution for small ones only
+    laws |= {q: {scale * v: p for v, p in law.items()} for q, law in laws.items() if not compared(theory, q)}
     for q in theory.system.quenched:
         if q not in laws:
             if q.low is not None:  # what sums over its values is linear in them: the first few will do, or one
@@ -70,12 +84,11 @@ def _drawn(
     for h in side.heard:  # what adds up to a variance is not negative
         for s in side.covariance[h.eta, h.eta].atoms(OrderParameter) & set(values):
             values[s] = abs(values[s])
-    for a in side.heard:  # a covariance matrix must be positive: let the mixed moments be small
-        for b in side.heard:
-            if a is not b:
-                for s in side.covariance[a.eta, b.eta].atoms(OrderParameter):
-                    if s in values and not s.is_positive:
-                        values[s] = values[s] / (10 * (1 + abs(values[s])))
+    pairs = [side.covariance[a.eta, b.eta] for a in side.heard for b in side.heard if a is not b]
+    mixed = {s for e in pairs for s in e.atoms(OrderParameter) & set(values) if not s.is_positive}
+    for s in mixed:  # a covariance matrix must be positive: let the mixed moments be small, in however many pairs
+        for _ in range(SMALLER):
+            values[s] = values[s] / (10 * (1 + abs(values[s])))
     return values, {q: {v.xreplace(values): w.xreplace(values) for v, w in law.items()} for q, law in laws.items()}
 
 

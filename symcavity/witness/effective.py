@@ -11,10 +11,10 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from sympy import Expr, Piecewise, S
+from sympy import Dummy, Expr, Piecewise, S
 
 from symcavity.algebra.precision import mp
-from symcavity.method.close import positive_parts
+from symcavity.method.close import assumed, positive_parts
 from symcavity.model.averages import Expect
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
@@ -23,11 +23,11 @@ from symcavity.model.quantities import Complementary, SiteQuantity
 from symcavity.model.ranges import margins
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import CavitySymbol, OrderParameter
-from symcavity.witness.declared import Carrier, Row, declared_of
-from symcavity.witness.inserted import Inserted
+from symcavity.witness.declared import Carrier, DeclaredEquation, declared_of
+from symcavity.witness.inserted import InsertedSite
 from symcavity.witness.moments import free_points
 from symcavity.witness.points import TRIES
-from symcavity.witness.registry import largest, numeric, one_to_one, result, witness
+from symcavity.witness.registry import largest, one_to_one, result, to_digits, witness
 from symcavity.witness.statistics import exact_mean, fresh
 from symcavity.witness.verbs import SMALL, claimed, inserted_by
 from symcavity.witness.world import Env, Key, same
@@ -39,7 +39,7 @@ POINTS = 4
 class Tuned:
     """The new site with fresh couplings that are chosen for its fields."""
 
-    def __init__(self, site: Inserted) -> None:
+    def __init__(self, site: InsertedSite) -> None:
         self.site, self.world = site, site.world
         self.slots = [(f, env) for f in site.system.laws[site.kind].fields for env in site.components(f)]
         variances = fresh(site, lambda: [site.heard(f, env) for f, env in self.slots])
@@ -87,12 +87,7 @@ def effective_law(step: Step, _dps: int) -> list[Verdict]:
     theory = step.evidence["theory"]
     site = inserted_by(step, 9)
     world, kind = site.world, site.kind
-    means = {
-        (f, g, *a.items(), *b.items()): exact_mean(site, partial(site.self_coupling, f, g, a, b))
-        for f, g in site.ways_back()
-        for a in site.components(f)
-        for b in site.sent(g)
-    }
+    means = mean_self_couplings(site)
     if is_dropped(theory, kind):
         means = dict.fromkeys(means, mp.mpf(0))
     etas = eta_of(theory, kind)
@@ -116,7 +111,19 @@ def effective_law(step: Step, _dps: int) -> list[Verdict]:
     return result(BRUTE_FORCE, ok, f"the declared equation of the new site, with the mean of its echo, {SMALL}")
 
 
-def _is_row(site: Inserted, claim: Equation, row: Row) -> bool:
+def mean_self_couplings(site: InsertedSite) -> dict[Any, Any]:
+    """The mean over the fresh couplings of each self-coupling, by its fields and the places in them."""
+    ways = list(site.ways_back())
+    means: dict[Any, Any] = {}
+    for g in dict.fromkeys(g for _, g in ways):
+        heard = [(f, a) for f, other in ways if other == g for a in site.components(f)]
+        for b in site.sent(g):
+            column = exact_mean(site, partial(site.self_couplings, heard, g, b))
+            means |= {(f, g, *a.items(), *b.items()): v for (f, a), v in zip(heard, column, strict=True)}
+    return means
+
+
+def _is_row(site: InsertedSite, claim: Equation, row: DeclaredEquation) -> bool:
     if row.named is not None and claim.lhs != row.named.xreplace({site.kind.index: S.Zero}):
         return False
     world = site.world
@@ -130,7 +137,7 @@ def _is_row(site: Inserted, claim: Equation, row: Row) -> bool:
     return True
 
 
-def _inner(site: Inserted, claim: Equation, row: Row) -> Iterator[Env]:
+def _inner(site: InsertedSite, claim: Equation, row: DeclaredEquation) -> Iterator[Env]:
     """The values of the component indices that an equation leaves free."""
     free: dict[tuple[Any, ...], dict[Any, int]] = {}
     for env in free_points(site.world, [claim, row.declared]):
@@ -139,12 +146,12 @@ def _inner(site: Inserted, claim: Equation, row: Row) -> Iterator[Env]:
     yield from free.values()
 
 
-def _same_pairs(site: Inserted, shown: Any) -> bool:
+def _same_pairs(site: InsertedSite, shown: Any) -> bool:
     """Whether the pairs that are shown are the declared conditions at the new site."""
     return one_to_one(shown, site.declared.pairs[site.kind], partial(_is_pair, site))
 
 
-def _is_pair(site: Inserted, shown: Complementary, declared: Complementary) -> bool:
+def _is_pair(site: InsertedSite, shown: Complementary, declared: Complementary) -> bool:
     zero = site.at_zero()
     return all(
         same(site.world.value(a), site.world.value(b, zero)) for a, b in zip(shown.pair, declared.pair, strict=True)
@@ -172,7 +179,7 @@ def solution(step: Step, dps: int) -> list[Verdict]:
         return []  # no state that was tried lies on one of its branches
     ok = ok and bool(worst < mp.mpf(10) ** (-dps + 8))
     good = "put into the declared equations at seeded fields"
-    return result(numeric(dps), ok, good, f"residual {mp.nstr(worst, 3)}")
+    return to_digits(ok, dps - 8, dps, good, f"residual {mp.nstr(worst, 3)}")
 
 
 def _residual(
@@ -180,10 +187,13 @@ def _residual(
 ) -> tuple[Any, set[Expr]]:
     """The largest residual of the declared law at some fields, and the branches on which those lie."""
     declared = declared_of(theory)
-    positive = [*positive_parts({kind: theory.inserted[kind]}), *margins(theory.system.ranges)]
+    side, zero = {kind: theory.inserted[kind]}, {kind.index: S.Zero}
+    ordered = [c for c in assumed(side) if c.atoms(SiteQuantity) and not c.atoms(Dummy, CavitySymbol)]
+    positive = [*positive_parts(side), *margins(theory.system.ranges)]
+    positive += [(c.lhs - c.rhs).xreplace(zero) for c in ordered]
     worlds = (declared.world(seed + 20 + 100 * k, digits=digits) for k in range(TRIES))
     world = next((w for w in worlds if all(w.value(e) > 0 for e in positive)), declared.world(seed + 20, digits=digits))
-    site = Inserted(declared, kind, world)
+    site = InsertedSite(declared, kind, world)
     site_law = SolvedLaw(theory, site)
     inner, parameters = theory.inserted[kind].problem.inner().eta, {s.name for s in theory.system.parameters}
     worst, met = mp.mpf(0), set[Expr]()
@@ -220,7 +230,7 @@ class SolvedLaw:
         Whether the states are those in the presence of the sources.
     """
 
-    def __init__(self, theory: Any, site: Inserted, *, sourced: bool = True) -> None:
+    def __init__(self, theory: Any, site: InsertedSite, *, sourced: bool = True) -> None:
         self.sourced = sourced
         self.site, self.world = site, site.world
         self.rows = site.declared.rows[site.kind]
@@ -272,7 +282,7 @@ def _free(states: dict[Any, Expr]) -> set[Any]:
 Way = tuple[RandomField, RandomField, Env, Env]
 
 
-def mean_factors(theory: Any, site: Inserted) -> list[tuple[Way, Any]]:
+def mean_factors(theory: Any, site: InsertedSite) -> list[tuple[Way, Any]]:
     """The mean of each self-coupling by what the record claims of it, for order parameters of any value."""
     kind = site.kind
     none = is_dropped(theory, kind)

@@ -5,21 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sympy import Mul
+from sympy import Add, Rational
 
-from symcavity.algebra.precision import mp
 from symcavity.finite.observables import Reader
 from symcavity.finite.run import run_one
 from symcavity.finite.setup import prepare
-from symcavity.method.perturbed import perturbed
+from symcavity.method.minimum import minimum
 from symcavity.model.averages import Average
+from symcavity.model.equations import Equation
+from symcavity.model.families import families
 from symcavity.model.kinds import FEATURE, N
-from symcavity.model.quantities import site_quantities
+from symcavity.model.quantities import Quenched, site_quantities
 from symcavity.record.derivation import SIMULATION, Step, Verdict
-from symcavity.witness.points import seeded_values, solve_shared, solved_point
-from symcavity.witness.registry import numeric, result, witness
+from symcavity.witness.points import seeded_values, solve_shared
+from symcavity.witness.registry import largest, result, witness
+from symcavity.witness.solved import held
 
 SIZE, SEEDS, LIMIT, ALLOWED = 30, 150, 4.0, 5.0  # ALLOWED: parts in N that a finite size may contribute
+SHIFT, NEAR, DIGITS = Rational(1, 1000), 1e-4, 4  # of a difference quotient
+QUOTIENT = "difference quotients of solved minima"
 
 
 def _body(step: Step, key: int) -> Any:
@@ -33,21 +37,54 @@ def _body(step: Step, key: int) -> Any:
 def minima(step: Step, dps: int) -> list[Verdict]:
     """Summed over all sites, less what couplings add twice, they are the declared objective at its minimum."""
     theory = step.evidence["theory"]
-    solution, digits, where = solved_point(theory, dps)
-    if solution is None:
-        return [Verdict(numeric(dps), None, where)]
-    found = perturbed(theory)
-    total = mp.zero
+    found = minimum(theory)
+    total = found.loops + found.shared
     for key in range(len(step.claims)):
         kind, body = _body(step, key)
-        total += solution.number(found.shares[kind]) * solution.number(Average(body))
-    for kind, fields in found.sites.items():
-        for place, a in enumerate(fields):
-            both = Mul(a.variance, found.shares[kind], Average(a.slopes[place]))
-            total += solution.number(both) / 2
-    true = solution.number(theory.objective)
-    ok = abs(total - true) < mp.mpf(10) ** (-min(digits, dps) + 5) * (1 + abs(true))
-    return result(numeric(dps), bool(ok), "their sum is the minimum of the declared objective")
+        total += kind.ratio * Average(body)
+    return held(theory, [Equation(total, theory.objective)], dps)
+
+
+@witness("given_emissions")
+def given(step: Step, _dps: int) -> list[Verdict]:
+    """How the minimum moves as a given emission grows, by solving at emissions that are larger and smaller."""
+    theory, found = step.evidence["theory"], step.evidence["fluctuations"]
+    values = seeded_values(theory, 0)
+    families_of = list(dict.fromkeys(q for c in found.given for q in families([c.emissions], Quenched)))
+    if not families_of or any(q not in values for q in families_of):
+        return [Verdict(QUOTIENT, None, "the law of a given emission is a part of the declaration")]
+    solution = solve_shared(theory, values, 15)
+    names = {name: found.minima[kind] for kind, name in found.names.items()}
+    claims = {claim.lhs: claim.rhs.xreplace(names) for claim in step.claims}
+    worst = 0.0
+    for family in families_of:
+        grown, shrunk = (_scaled(theory, values, family, 1 + side * SHIFT) for side in (1, -1))
+        slope = float(grown.number(theory.objective) - shrunk.number(theory.objective)) / (2 * float(SHIFT))
+        terms = [float(solution[term]) for term in _growth(theory, found, family, claims)]
+        worst = largest(worst, abs(sum(terms) - slope) / sum(map(abs, terms)))
+    where = "the minimum moves as it says when given emissions grow"
+    return result(QUOTIENT, bool(worst < NEAR), where, f"the slope of the minimum differs by {worst:.2g}", DIGITS)
+
+
+def _scaled(theory: Any, values: Any, family: Quenched, factor: Any) -> Any:
+    return solve_shared(theory, {**values, family: {v * factor: p for v, p in values[family].items()}}, 15)
+
+
+def _growth(theory: Any, found: Any, family: Quenched, claims: Any) -> list[Any]:
+    """The parts of the derivative of the minimum in the size of a given emission, each an average over single sites."""
+    out = []
+    for kind, body in found.minima.items():
+        site, t = theory.inserted[kind], family.at_site()
+        if kind not in t.site:
+            continue
+        effective = {h.declared.as_sum: h.effective().xreplace(dict(site.means)) for h in site.heard}
+        grown = (t * body.xreplace(effective).diff(t)).expand()
+        back = {h.eta: h.declared.as_sum - (h.effective() - h.eta).xreplace(dict(site.means)) for h in site.heard}
+        out += [kind.ratio * Average(term.xreplace(back)) for term in Add.make_args(grown) if term != 0]
+        for c, bend in zip(found.given, claims.values(), strict=True):
+            if c.sender == kind:
+                out.append(kind.ratio * bend * Average(t * c.emissions.diff(t)) / 2)
+    return out
 
 
 @witness("copies_coincide")
@@ -58,8 +95,9 @@ def variance(step: Step, _dps: int) -> list[Verdict]:
     solution = solve_shared(theory, values, 15)
     (claim,) = step.claims
     found = step.evidence["fluctuations"]
+    bends = {bend: c.value for c, bend in zip(found.given, found.bends, strict=True)}
     rule = {name: found.minima[kind] for kind, name in found.names.items()}
-    claimed = float(solution[claim.rhs.xreplace(rule)])
+    claimed = float(solution[claim.rhs.xreplace(bends).xreplace(rule)])
     setup = prepare(theory.system, {k: v for k, v in values.items() if k != N})
     samples = [run_one(setup, (SIZE, seed)) for seed in range(SEEDS)]
     from_declared = [_minimum(setup, sample, theory) for sample in samples if sample.feasible]

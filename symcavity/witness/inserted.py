@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from sympy import Expr
@@ -15,7 +15,7 @@ from symcavity.witness.moments import component_range
 from symcavity.witness.world import DIGITS, NOWHERE, STEPS, Env, Key, World
 
 
-class Inserted:
+class InsertedSite:
     """A site 0 of a kind, with couplings of its own, in a world with explicit response matrices.
 
     Parameters
@@ -29,21 +29,34 @@ class Inserted:
         self.declared, self.kind, self.world = declared, kind, world
         self.system = declared.system
         self.only: RandomField | None = None
-        self._shifts: dict[Any, Any] = {}
+        self._sources: dict[Kind, list[tuple[Carrier, dict[Any, int], Key]]] = {}
+        self._shifts: dict[Kind, list[tuple[Key, Any]]] = {}
         self._moves: dict[Key, Any] = {}
 
     # -- what the site does to the others ------------------------------------------------------------
 
-    def shift(self, row: Carrier, env: Env) -> Any:
-        """What the site adds to the right-hand side of a declared equation at another site."""
-        key = (row.declared, tuple(sorted(env.items(), key=str)))
-        if key not in self._shifts:
+    def shifts(self, kind: Kind) -> list[tuple[Key, Any]]:
+        """What the site adds to the declared equations at the sites of a kind, by their sources."""
+        if kind not in self._shifts:
             moved, self.world.moved = self.world.moved, None
             try:
-                self._shifts[key] = self.world.change(row.declared.rhs, self.kind, env)
+                self._shifts[kind] = [
+                    (source, self.world.change(row.declared.rhs, self.kind, env) * self.measure(row.field))
+                    for row, env, source in self.sources(kind)
+                    if self.only in (None, row.field)
+                ]
             finally:
                 self.world.moved = moved
-        return self._shifts[key]
+        return self._shifts[kind]
+
+    def sources(self, kind: Kind) -> list[tuple[Carrier, dict[Any, int], Key]]:
+        """The declared equations at the sites of a kind that hear the site, and what their sources are known by."""
+        if kind not in self._sources:
+            heard = [row for row in self.declared.carriers(kind) if row.field.sender == self.kind]
+            self._sources[kind] = [
+                (row, env, self.world.key(row.source, env)) for row in heard for env in self.places(row)
+            ]
+        return self._sources[kind]
 
     def move(self, key: Key) -> Any:
         """How a variable changes to first order: its responses to all that the site adds to equations of its kind."""
@@ -51,14 +64,8 @@ class Inserted:
             return mp.mpf(0)
         if key not in self._moves:
             (kind,) = key[2]
-            total = mp.mpf(0)
-            for row in self.declared.carriers(kind):
-                if row.field.sender != self.kind or self.only not in (None, row.field):
-                    continue
-                for env in self.places(row):
-                    answer = self.world.response(key, self.world.key(row.source, env)) * self.shift(row, env)
-                    total += answer * self.measure(row.field)
-            self._moves[key] = total
+            added = [self.world.response(key, source) * shift for source, shift in self.shifts(kind)]
+            self._moves[key] = mp.fsum(added)
         return self._moves[key]
 
     def measure(self, f: RandomField) -> Any:
@@ -117,26 +124,33 @@ class Inserted:
 
     def self_coupling(self, f: RandomField, g: RandomField, env: Env = NOWHERE, sent: Env = NOWHERE) -> Any:
         """What multiplies the emission of the new site into a field g, in the echo through a field f."""
+        return self.self_couplings([(f, env)], g, sent)[0]
+
+    def self_couplings(self, heard: Sequence[tuple[RandomField, Env]], g: RandomField, sent: Env = NOWHERE) -> Any:
+        """The same for several fields, or places in them, as a column; the others answer once for all of them."""
         states = g.states()
         self.only = g
         try:
             with mp.workdps(DIGITS):
                 if not states:
                     self.forget()
-                    return self.echo(f, env) / self._emission(g, sent) / self.measure(g)
+                    return self._echoes(heard) / self._emission(g, sent) / self.measure(g)
                 key = self.world.key(states[0], self.at_zero(sent))
                 base = self.world.number(key, state=True)
                 found = []
                 for value in (base, base + 1):
                     self.world.given[key] = value
                     self.forget()
-                    found.append((self.echo(f, env), self._emission(g, sent)))
+                    found.append((self._echoes(heard), self._emission(g, sent)))
                 self.world.given[key] = base
                 (low, first), (high, second) = found
                 return (high - low) / (second - first) / self.measure(g)
         finally:
             self.only = None
             self.forget()
+
+    def _echoes(self, heard: Sequence[tuple[RandomField, Env]]) -> Any:
+        return mp.matrix([self.echo(f, env) for f, env in heard])
 
     def _emission(self, g: RandomField, sent: Env) -> Any:
         return self.world.value(g.emission, self.at_zero(sent))

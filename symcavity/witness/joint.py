@@ -7,7 +7,7 @@ over random fields where the law has kinks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -45,7 +45,7 @@ WEAK = 0.1  # of the curvature: self-couplings that are no answer of a site to i
 _states = Memory(32)
 
 
-class Again:
+class ResolvedLaw:
     """The law of an inserted site at seeded values of everything that it holds.
 
     Parameters
@@ -159,8 +159,15 @@ def joint_average(side: Any, body: Expr, claimed: Expr) -> tuple[Any, int, str]:
     return _held_against(side, body, claimed, SEED + TRIES - 1)
 
 
+def compile_together(exprs: Iterable[Expr]) -> None:
+    """Compile claims before the first is evaluated: averages over one law are then taken at once, as it is solved."""
+    for expr in exprs:
+        if expr.has(JointAverage):
+            Compiled(expr, "numpy")
+
+
 def _held_against(side: Any, body: Expr, claimed: Expr, seed: int) -> tuple[Any, int, str]:
-    again = Again(side, [body, claimed], seed)
+    again = ResolvedLaw(side, [body, claimed], seed)
     kinked = bool(again.pairs) or any(n.way == "rays" or n.body.has(*KINKS) for n in claimed.atoms(JointAverage))
     count = len(again.order)
     random = kinked or count > max(NODES)
@@ -186,7 +193,7 @@ def _held_against(side: Any, body: Expr, claimed: Expr, seed: int) -> tuple[Any,
     return mp.mpf(0 if score < WORST else gap), 2, how
 
 
-def _mean(again: Again, side: Any, body: Expr, z: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
+def _mean(again: ResolvedLaw, side: Any, body: Expr, z: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
     """The average of a body over standard Gaussian variables with weights, and the square of its standard error."""
     total, square = 0.0, 0.0
     for share, case in again.cases():
@@ -259,7 +266,7 @@ def _worst(step: Step, *, responses: bool) -> tuple[float, int]:
     theory, kind = step.evidence["theory"], step.data["kind"]
     side = theory.inserted[kind]
     zero = {kind.index: S.Zero}
-    again = Again(side, [c.difference.xreplace({S.Zero: kind.index}) for c in step.claims if not responses])
+    again = ResolvedLaw(side, [c.difference.xreplace({S.Zero: kind.index}) for c in step.claims if not responses])
     fields = np.random.default_rng(SEED).normal(size=(len(again.order), 20))
     worst = 0.0
     for _, case in again.cases():

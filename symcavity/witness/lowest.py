@@ -26,7 +26,7 @@ FAR = 6.0  # in the field's standard deviations
 STATES, ROUNDS = 20001, 3  # of a continuous state, on ever finer grids
 
 
-class Searched:
+class SearchedSite:
     """A site as it was declared, at numbers: its lowest state, by search over all of them."""
 
     def __init__(self, theory: Any, kind: Any, claims: Sequence[Any] = ()) -> None:
@@ -107,7 +107,7 @@ class Searched:
 @witness("site_energy")
 def energy(step: Step, _dps: int) -> list[Verdict]:
     """The energy of the new site against the declared objective, up to what no state changes."""
-    site, worst = Searched(step.evidence["theory"], step.data["kind"], step.claims), 0.0
+    site, worst = SearchedSite(step.evidence["theory"], step.data["kind"], step.claims), 0.0
     (claim,) = step.claims
     state = site.side.law.weight.state.xreplace({site.kind.index: S.Zero})
     summed = site.summed
@@ -129,7 +129,7 @@ def energy(step: Step, _dps: int) -> list[Verdict]:
 @witness("lowest")
 def lowest(step: Step, _dps: int) -> list[Verdict]:
     """The claimed state against the lowest of all, by search; where two are equally low either will do."""
-    site, worst = Searched(step.evidence["theory"], step.data["kind"], step.claims), 0.0
+    site, worst = SearchedSite(step.evidence["theory"], step.data["kind"], step.claims), 0.0
     weight, index = site.side.law.weight, {site.kind.index: S.Zero}
     (claim,) = (c for c in step.claims if c.lhs == weight.state.xreplace(index))
     beside = {c.lhs: c.rhs for c in step.claims if c.lhs in [q.xreplace(index) for q in weight.beside]}
@@ -159,7 +159,7 @@ def lowest(step: Step, _dps: int) -> list[Verdict]:
 @witness("jump")
 def jump(step: Step, _dps: int) -> list[Verdict]:
     """The slope with its delta functions, summed up between two far fields, against the states there."""
-    site, worst = Searched(step.evidence["theory"], step.data["kind"], step.claims), 0.0
+    site, worst = SearchedSite(step.evidence["theory"], step.data["kind"], step.claims), 0.0
     weight, zero = site.side.law.weight, {site.kind.index: S.Zero}
     moving = [h for h in site.side.heard if h.eta in site.summed.factors]
     names = [h.carrier.xreplace(zero) for h in moving if h.carrier is not None]
@@ -177,7 +177,7 @@ def jump(step: Step, _dps: int) -> list[Verdict]:
     return result(BRUTE_FORCE, bool(worst < 1e-5), "states found by search at two far fields", f"by {worst:.2g}")
 
 
-def _summed_up(site: Searched, slope: Expr, low: float, high: float) -> float:
+def _summed_up(site: SearchedSite, slope: Expr, low: float, high: float) -> float:
     """The integral of a slope over the field: between its breaks, and over its delta functions."""
     expr, eta, total = slope.xreplace(site.known | site.others), site.eta, 0.0
     for delta in expr.atoms(DiracDelta):
@@ -196,7 +196,7 @@ def _summed_up(site: Searched, slope: Expr, low: float, high: float) -> float:
 def steep(theory: Any, square: Expr) -> list[Verdict]:
     """That the average of a squared slope is infinite: the state jumps between two fields, however close they are."""
     (kind,) = {k for r in square.atoms(SiteResponse) for k in r.state.site}
-    site = Searched(theory, kind)
+    site = SearchedSite(theory, kind)
     fields = site.fields()
     found = np.array([site.lowest(float(field))[0] for field in fields])
     k = int(np.argmax(np.diff(found)))

@@ -30,7 +30,7 @@ BRUTE = "single sites minimized by search"
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchedMinima:
     """A point off the solution, others beside it, and the averages of the minima there.
 
     Attributes
@@ -54,7 +54,7 @@ class Searched:
         return closed_value(expr, {**self.points[place], **(more or {})}, self.laws, 15, double=True)
 
 
-def searched(theory: Any) -> Searched:
+def searched(theory: Any) -> SearchedMinima:
     """Minimise the sites at a seeded point and beside it, once for all checks.
 
     Raises
@@ -67,7 +67,7 @@ def searched(theory: Any) -> Searched:
     return theory.memory["minimum by search"]
 
 
-def _search(theory: Any) -> Searched:
+def _search(theory: Any) -> SearchedMinima:
     unknowns = _varied(theory)
     exprs = [*unknowns, *theory.closures.values(), *(e.difference for e in theory.global_equations)]
     mixed = {
@@ -103,7 +103,7 @@ def _search(theory: Any) -> Searched:
             way[s] = float(expr.xreplace(point | {k: point[k] + Float(d) for k, d in way.items()}) - point[s])
         ways.append(way)
         points += [{**point, **{s: Float(float(point[s]) + side * d) for s, d in way.items()}} for side in (1, -1)]
-    return Searched(points, ways, laws, brute.averages(points))
+    return SearchedMinima(points, ways, laws, brute.averages(points))
 
 
 def _has_laws(theory: Any, point: dict[Any, Any], laws: dict[Any, Any]) -> bool:
@@ -189,7 +189,7 @@ def _averaged(theory: Any, kind: Kind, expr: Expr) -> Expr:
     return theory.observable(Average(expr.xreplace(at).xreplace(heard)))
 
 
-def _slopes(theory: Any, found: Searched, claims: Any, sloping: Any) -> list[Verdict]:
+def _slopes(theory: Any, found: SearchedMinima, claims: Any, sloping: Any) -> list[Verdict]:
     *minima, whole = claims
     marks = {Average(q): (kind, Symbol(f"mean_{n}")) for n, (kind, (q, _)) in enumerate(_kinds(minima).items())}
     expr = whole.rhs.xreplace({node: mark for node, (_, mark) in marks.items()})

@@ -33,7 +33,7 @@ def given_by(row: Equation) -> tuple[Any, int]:
     return row.lhs.now, 0 if row.lhs.time is None else lag_of(row.lhs.time)
 
 
-class Path:
+class SitePath:
     """The path of the new site of a kind for given fields, filled from the claims of its effective law.
 
     Parameters
@@ -94,7 +94,7 @@ class Path:
 def tangent(step: Step, _dps: int) -> list[Verdict]:
     """Responses along a path that the claimed law fills, by moving each source: they obey the claimed equations."""
     theory, kind = step.evidence["theory"], step.data["kind"]
-    path, ok = Path(theory, kind), bool(step.claims)
+    path, ok = SitePath(theory, kind), bool(step.claims)
     t = theory.system.time
     for claim in step.claims:
         responses = sorted(claim.difference.atoms(SiteResponse), key=str)
@@ -107,7 +107,7 @@ def tangent(step: Step, _dps: int) -> list[Verdict]:
     return result(BRUTE_FORCE, ok and complete, f"responses of paths of {STEPS} steps, by moving the sources")
 
 
-def _holds(path: Path, claim: Equation, responses: list[Any], env: dict[Any, int], at: int) -> bool:
+def _holds(path: SitePath, claim: Equation, responses: list[Any], env: dict[Any, int], at: int) -> bool:
     when = next((r.time for r in responses if r.time is not None and r.time.is_Symbol), None)
     known: dict[Any, Any] = {}
     world = path.world
@@ -162,7 +162,7 @@ def _evaluate(world: World, expr: Any, env: Any) -> Any:
     return world.evaluate(expr, env)
 
 
-def _source(path: Path, node: SiteResponse) -> Any:
+def _source(path: SitePath, node: SiteResponse) -> Any:
     """The source that a response is to: that of the equation which its name gives, or the only one."""
     label = "" if node.field is None else path.world.labels.get((node.field.now.family, ()), "")
     name = f"I_{label}" if label else "I"

@@ -18,7 +18,7 @@ from symcavity.algebra.precision import mp
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.convexity import sample_parameter, sample_quenched, seeded
 from symcavity.model.noise import Noise
-from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
+from symcavity.model.quantities import Quenched, SharedState, SiteQuantity, site_quantities
 from symcavity.model.times import other_times
 from symcavity.record.derivation import Step, Verdict
 from symcavity.record.symbols import DisorderAverage, MovingParameter, Source
@@ -86,13 +86,15 @@ class Paths:
     def _open(self, expr: Expr) -> list[Any]:
         kernels = [*expr.atoms(MovingParameter), *expr.atoms(Average)]
         rest = expr.xreplace(dict.fromkeys(kernels, S.One))
-        named = site_quantities(rest, Quenched, Noise)
+        named = site_quantities(rest, Quenched, Noise, SharedState)
         return sorted([*kernels, *named, *(rest.free_symbols - {i for q in named for i in q.free_symbols})], key=str)
 
     def _drawn(self, atom: Any) -> Any:
         if atom not in self._numbers:
             if isinstance(atom, SiteQuantity) and isinstance(atom.family, Noise):
                 value = self._rng.gauss(0, 1)
+            elif isinstance(atom, SiteQuantity) and isinstance(atom.family, SharedState):
+                value = SMALL * self._rng.gauss(0, 1)  # any value at each time, and jumps within reach
             elif isinstance(atom, SiteQuantity):
                 value = sample_quenched(atom.family, self._rng)
             elif isinstance(atom, MovingParameter):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -25,56 +25,99 @@ from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import Quenched, site_quantities
 from symcavity.witness.bisection import bisected, within
 from symcavity.witness.drawn import cases, given_averages
+from symcavity.witness.halves import Terms, average_of_halves, in_halves
 
 STEP = 1e-6  # between two fields whose states are compared
 MANY = 4  # fields, or more: points of a low-discrepancy sequence in the place of a grid
+PLANE, SPACE, BISECTIONS = 2, 3, 40  # fields; steps towards where a line is cut
+SCAN = {1: 321, 2: 81}  # places at which a line is looked at, by the number of fields across it
 MODULES = ["numpy", "scipy"]  # the second for error functions
 
 
 def average_on_grid(side: Any, body: Expr, values: dict[Any, Any], laws: dict[Any, Any], nodes: int) -> Any:
     """Average in double over a grid of all fields; the states are found by testing the branches."""
-    sources = list(side.problem.plain_sources().values())
-    order = [h.eta for h in side.problem.ordered()]
+    whole, order = heard_by(side, body)
     exprs = [body, *side.covariance.values()]
     several = getattr(side.solution, "cases", ())
-    for b in (b for one in (side.solution, *(one for _, one in several)) for b in one.branches):
+    for b in (b for one in (whole, *(one for _, one in several)) for b in one.branches):
         exprs += [*b.values.values(), *b.conditions, *([b.implicit[1]] if b.implicit else [])]
     exprs += [test for test, _ in several]
     quenched = sorted({q for e in exprs for q in site_quantities(e, Quenched)}, key=str)
+    halves = halves_of(side, body)
     total = 0.0
     for case, weight in cases(quenched, laws):
         rule = {**values, **case}
-        solution = side.solution.where(rule) if several else side.solution  # which may hang upon a label
+        solution = side.solution.where(rule) if several else whole  # which may hang upon a label
 
         def plain(expr: Expr, rule: dict[Any, Any] = rule) -> Expr:
             return given_averages(expr, laws).xreplace(rule)
 
-        matrix = np.array([[float(plain(side.covariance[a, b])) for b in order] for a in order])
-        lower = np.linalg.cholesky(matrix)
-        quiet = dict.fromkeys(sources, S.Zero)
-        jumps = {b for e in exprs if e.has(sign, Heaviside) for b in jumps_of(plain(e.xreplace(quiet)), order[0])}
-        cuts = {b / float(lower[0, 0]) for b in jumps}
-        laid = _laid(solution, plain, order, quiet)
-        if len(order) == 1:
-            cuts |= _kinks(laid, float(lower[0, 0]))
-        points, weights = gaussian_grid(len(order), nodes, tuple(sorted(cuts)))
-        fields = lower @ points
-
-        def read(expr: Expr, plain: Any = plain, quiet: Any = quiet) -> Expr:
-            return plain(expr.xreplace(quiet))
-
-        def states(expr: Expr, at: np.ndarray, laid: Any = laid, read: Any = read) -> np.ndarray:
-            return _on_branches(laid, read, expr, at)
-
-        slopes = {r: Dummy("R", real=True) for r in sorted(body.atoms(SiteResponse), key=str)}
-        if slopes:
-            quotients = [_quotient(side, states, r, order, fields) / float(plain(_factor(side, r))) for r in slopes]
-            found = lambdify(list(slopes.values()), plain(body.xreplace(slopes)), "numpy")(*quotients)
-            found = found * states(S(weight), fields)
+        seen = partial(_seen, side, plain, exprs, (nodes, halves is not None))
+        if halves is None:
+            total += float(np.sum(seen(solution, order, weight * body)[1]))
         else:
-            found = states(weight * body, fields)
-        total += float(np.sum(weights * found))
+            total += float(weight) * average_of_halves(halves, plain, partial(_matrix, side, plain), seen)
     return mp.mpf(total)
+
+
+def _matrix(side: Any, plain: Any, order: Sequence[Symbol]) -> np.ndarray:
+    return np.array([[float(plain(side.covariance[a, b])) for b in order] for a in order])
+
+
+def _seen(
+    side: Any, plain: Any, exprs: Any, grid: tuple[int, bool], solution: Any, order: list[Symbol], body: Expr
+) -> tuple[np.ndarray, np.ndarray]:
+    """Fields on a grid, and what an expression is at each of them, times the weight of the point."""
+    nodes, paired = grid  # a panel, and whether the points are paired with those of another part, so that they are few
+    lower = np.linalg.cholesky(_matrix(side, plain, order))
+    quiet = dict.fromkeys(side.problem.plain_sources().values(), S.Zero)
+    jumps = {b for e in exprs if e.has(sign, Heaviside) for b in jumps_of(plain(e.xreplace(quiet)), order[0])}
+    cuts = {b / float(lower[0, 0]) for b in jumps}
+    laid = _laid(solution, plain, order, quiet)
+    jumping = len(order) == PLANE and side.law.weight is not None  # lowest states jump where branches meet
+    few = len(order) == SPACE or (len(order) == PLANE and paired)
+    coarse = few and not any(law for *_, law, _ in laid)  # few nodes do not see kinks
+    if len(order) == 1:
+        cuts |= _kinks(laid, float(lower[0, 0]))
+    cut = jumping or coarse
+    points, weights = gaussian_grid(len(order) - cut, nodes, tuple(sorted(cuts)))
+    if cut:
+        points, weights = _cut_along(laid, lower, points, weights, nodes)
+    fields = lower @ points
+
+    def states(expr: Expr, at: np.ndarray) -> np.ndarray:
+        return _on_branches(laid, lambda e: plain(e.xreplace(quiet)), expr, at)
+
+    slopes = {r: Dummy("R", real=True) for r in sorted(body.atoms(SiteResponse), key=str)}
+    rest, answer = body.xreplace(slopes).as_independent(*slopes.values(), as_Add=False)
+    found = states(rest, fields)
+    if slopes:
+        quotients = [_quotient(side, states, r, order, fields) / float(plain(_factor(side, r))) for r in slopes]
+        found = found * lambdify(list(slopes.values()), plain(answer), "numpy")(*quotients)
+    return fields, weights * found
+
+
+def halves_of(side: Any, body: Expr) -> Terms | None:
+    """The halves of products of several fields, none of which hears those of the other; None for anything else."""
+    if getattr(side.solution, "cases", ()) or len(heard_by(side, body)[1]) < PLANE:
+        return None
+    return in_halves(side, body, heard_by)
+
+
+def heard_by(side: Any, body: Expr) -> tuple[Any, list[Symbol]]:
+    """The solution and the fields of the part of a law that all states of an expression belong to; else all of them."""
+    fields = [h.eta for h in side.problem.ordered()]
+    states = {q for q in site_quantities(body) if not isinstance(q.family, Quenched)}
+    asked = {f for f in fields if body.has(f)}
+    for r in body.atoms(SiteResponse):
+        states |= {r.state}
+        asked |= {heard_through(side, r).eta}
+    for part in getattr(side.solution, "parts", ()):
+        exprs = [e for b in part.branches for e in (*b.values.values(), *b.conditions)]
+        own = [f for f in fields if any(e.has(f) for e in exprs)]
+        if states and states <= set(part.unknowns) and asked <= set(own):
+            return part, [*(f for f in own if f != part.inner), *(f for f in own if f == part.inner)]
+    return side.solution, fields
 
 
 def _factor(side: Any, node: SiteResponse) -> Expr:
@@ -177,3 +220,34 @@ def _kinks(laid: list[tuple[Any, ...]], scale: float) -> set[float]:
         before = first(middle) == at[where]
         low, high = np.where(before, middle, low), np.where(before, high, middle)
     return set(high)
+
+
+def _cut_along(
+    laid: list[tuple[Any, ...]], lower: np.ndarray, first: np.ndarray, shares: np.ndarray, nodes: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points and weights of several fields: at all values of the others, the last is cut where branches meet."""
+    count = first.shape[1]
+
+    def holding(row: np.ndarray, place: np.ndarray) -> np.ndarray:
+        fields = lower @ np.concatenate([first[:, row], place[None]])
+        rows = [holds for *_, holds in _holding(laid, fields)]
+        return np.argmax([*rows, np.ones(len(row), dtype=bool)], axis=0)
+
+    scan = np.linspace(-8, 8, SCAN[len(first)])
+    at = holding(np.repeat(np.arange(count), len(scan)), np.tile(scan, count)).reshape(count, -1)
+    row, column = np.nonzero(np.diff(at, axis=1))
+    low, high, here = scan[column], scan[column + 1], at[row, column]
+    for _ in range(BISECTIONS if row.size else 0):
+        middle = (low + high) / 2
+        before = holding(row, middle) == here
+        low, high = np.where(before, middle, low), np.where(before, high, middle)
+    number = np.arange(len(row)) - np.searchsorted(row, row)  # which one of its line's
+    cuts = np.full((count, int(number.max(initial=-1)) + 1), 8.0)
+    cuts[row, number] = high
+    edges = np.sort(np.concatenate([np.tile(np.linspace(-8, 8, 9), (count, 1)), cuts], axis=1), axis=1)
+    x, w = np.polynomial.legendre.leggauss(nodes)
+    half = np.diff(edges, axis=1)[..., None] / 2
+    places = (edges[:, :-1, None] + half * (1 + x)).reshape(count, -1)
+    weights = (half * w).reshape(count, -1) * np.exp(-(places**2) / 2) / np.sqrt(2 * np.pi)
+    points = np.concatenate([np.repeat(first, places.shape[1], axis=1), places.reshape(1, -1)])
+    return points, (shares[:, None] * weights).ravel()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import SCRAMBLE
 from symcavity.algebra.precision import mp
 from symcavity.errors import JumpingLaw, NegativeEntropy, SymcavityError, UnstableSolution, UnsupportedLaw
-from symcavity.evaluate.binding import counterpart, settles, solve_theory, supports
+from symcavity.evaluate.averages.nodes import Needs
+from symcavity.evaluate.binding import counterpart, supports
 from symcavity.evaluate.solutions.sampled import SampledSolution
+from symcavity.evaluate.solve import settles, solve_theory
 from symcavity.evaluate.solving.solution_at_rest import RestingSolution
 from symcavity.evaluate.state_evolution import state_evolution
 from symcavity.method.theory import Theory
@@ -89,7 +92,23 @@ def seeded_values(theory: Theory, seed: int) -> dict[Any, Any]:
             if named := compared(theory, q):
                 every = dict.fromkeys([*values[q], *named])
                 values[q] = dict.fromkeys(every, Rational(1, len(every)))
-    return _with_sets(theory, values, rng)
+    return _with_sets(theory, _ordered(theory, values), rng)
+
+
+def _ordered(theory: Theory, values: dict[Any, Any]) -> dict[Any, Any]:
+    """Move the laws of quenched parameters until they are in the order that a solution assumes, such as two bounds."""
+    out, plain = dict(values), {s: v for s, v in values.items() if isinstance(s, Symbol)}
+    for condition in theory.assumed():
+        gap = (condition.lhs - condition.rhs).xreplace(plain)
+        own = [q for q in site_quantities(gap, Quenched) if q.family in values]
+        rising = [q for q in own if gap.diff(q).is_positive]
+        if not rising or Needs()(gap) != set(own):
+            continue
+        least = min(gap.xreplace(dict(zip(own, each, strict=True))) for each in product(*(out[q.family] for q in own)))
+        if least < 0:
+            upper = rising[0]
+            out[upper.family] = {v - least / gap.diff(upper): p for v, p in out[upper.family].items()}
+    return out
 
 
 def compared(theory: Theory, family: Quenched) -> list[Expr]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from symcavity.algebra.precision import mp
-from symcavity.record.derivation import NUMERIC, Step, Verdict
+from symcavity.record.derivation import FEW, NUMERIC, Step, Verdict
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -15,6 +15,8 @@ B = TypeVar("B")
 Witness = Callable[[Step, int], list[Verdict]]
 
 WITNESSES: dict[str, list[Witness]] = {}
+
+EASY = 12  # digits below those asked for that a check may lose without another name
 
 
 def witness(*rules: str) -> Callable[[Witness], Witness]:
@@ -31,6 +33,17 @@ def witness(*rules: str) -> Callable[[Witness], Witness]:
 def numeric(dps: int) -> str:
     """The name of a numerical check."""
     return NUMERIC if dps == 50 else NUMERIC.replace("50", str(dps))
+
+
+def fewer(digits: int, dps: int) -> int | None:
+    """The digits that a check reached, where it has to say so: far fewer than were asked for, or fewer than ten."""
+    return None if digits >= min(dps, max(dps - EASY, FEW)) else digits
+
+
+def to_digits(ok: bool, digits: int, dps: int, good: str, bad: str = "the two sides differ") -> list[Verdict]:
+    """A verdict at seeded points, named by the digits that were reached."""
+    few = fewer(digits, dps)
+    return result(numeric(dps if few is None else digits), ok, good, bad, few)
 
 
 def result(

@@ -90,12 +90,22 @@ class Responding(ABC):
     def _through(self, source: Key) -> tuple[Key, Any]:
         """The source of the vector that a site hears, and the factor in it of the field whose source is given."""
         ((kind,), (name, _, label)) = source[2], source[1].partition("_")
-        law = self.system.laws[kind]
-        if len(law.fields) == 1 or not all(f.components for f in law.fields):
-            return source, 1
-        part = law.carrier(law.fields[int(label or 1) - 1]).lhs
-        (whole,) = (e for e in law.equations if e.lhs != part and e.difference.has(part))
-        return (source[0], name, *source[2:]), self.value(whole.rhs.diff(part))
+        share = self._shares[kind, int(label or 1) - 1]
+        return (source, 1) if share is None else ((source[0], name, *source[2:]), self.value(share))
+
+    @cached_property
+    def _shares(self) -> dict[tuple[Any, int], Expr | None]:
+        """By kind and number of a field: its factor in the vector that the site hears; None where there is none."""
+        found: dict[tuple[Any, int], Expr | None] = {}
+        for kind, law in self.system.laws.items():
+            alone = len(law.fields) == 1 or not all(f.components for f in law.fields)
+            for k, f in enumerate(law.fields):
+                found[kind, k] = None
+                if not alone:
+                    part = law.carrier(f).lhs
+                    (whole,) = (e for e in law.equations if e.lhs != part and e.difference.has(part))
+                    found[kind, k] = whole.rhs.diff(part)
+        return found
 
     @cached_property
     def _silent(self) -> frozenset[Any]:
@@ -104,9 +114,13 @@ class Responding(ABC):
     def _is_instant(self, state: Key, source: Key) -> bool:
         """Whether an equation tells a state at once what its source does."""
         ((kind,), (_, _, label)) = source[2], source[1].partition("_")
-        field = self.system.laws[kind].fields[int(label or 1) - 1]
-        q = next(q for q in self.system.motion.updates if q.family.name == state[1])
-        return bool(self.system.motion.is_instant(q, field))
+        return self._instant[state[1], kind, int(label or 1) - 1]
+
+    @cached_property
+    def _instant(self) -> dict[tuple[str, Any, int], bool]:
+        motion = self.system.motion
+        fields = [(kind, k, f) for kind, law in self.system.laws.items() for k, f in enumerate(law.fields)]
+        return {(q.family.name, kind, k): motion.is_instant(q, f) for q in motion.updates for kind, k, f in fields}
 
     def site_response(self, node: SiteResponse, env: Env) -> Any:
         """The response of a site to the source in its own equation."""

@@ -97,7 +97,7 @@ def sized(convex: Any, shape: Any) -> dict[Symbol, Expr]:
 # -- the site at explicit fields -------------------------------------------------------------------
 
 
-class Site:
+class SeededSite:
     """The inserted site at one set of values: fields, their projections, and any quantity of theirs.
 
     Parameters
@@ -265,7 +265,7 @@ def _deviation(meaning: Expr, formula: Expr, side: Any, shape: Any, seed: int, *
     means, errors, claims = [], [], []
     single = bool(_own(formula))
     for weight, rule in quenched_points(laws, side.kind):
-        site = Site(side, shape, {**values, **rule}, None if plane else seed)
+        site = SeededSite(side, shape, {**values, **rule}, None if plane else seed)
         rows = site(body.xreplace(sized(convex, shape)))
         means.append(weight * (site.weights @ rows))
         errors.append(weight * (rows.std() / np.sqrt(len(rows)) + 1 / len(rows)))  # of what no field has met, too

@@ -22,9 +22,9 @@ from symcavity.shapes.base import INTERIOR, WHOLE
 from symcavity.witness.declared import declared_of
 from symcavity.witness.effective import SolvedLaw
 from symcavity.witness.explicit_sets import projected, shapes
-from symcavity.witness.inserted import Inserted
+from symcavity.witness.inserted import InsertedSite
 from symcavity.witness.moments import free_points
-from symcavity.witness.registry import largest, numeric, witness
+from symcavity.witness.registry import largest, to_digits, witness
 from symcavity.witness.set_averages import projecting, quenched_laws, quenched_points, seeded
 
 EXPLICIT = "explicit convex sets"
@@ -56,7 +56,7 @@ def projection(step: Step, _dps: int) -> list[Verdict]:
     worst, supporting = mp.mpf(0), 0
     declared = declared_of(theory)
     for seed in range(3):
-        site = Inserted(declared, kind, declared.world(seed + 50))
+        site = InsertedSite(declared, kind, declared.world(seed + 50))
         world, law = site.world, SolvedLaw(theory, site, sourced=False)
         heard = [f for f in theory.system.laws[kind].fields if f.components]
         factors = dict(zip(heard, solution.etas.values(), strict=True))
@@ -213,7 +213,7 @@ def matrices(step: Step, dps: int) -> list[Verdict]:
                 values = _point(side, response, rows, seed)
                 worst = largest(worst, *(_gap(c, values) for c in step.claims))
     ok = bool(worst < mp.mpf(10) ** (-dps + 8))
-    out = [Verdict(numeric(dps), ok, "with explicit matrices" if ok else f"differs by {mp.nstr(worst, 3)}")]
+    out = to_digits(ok, dps - 8, dps, "with explicit matrices", f"differs by {mp.nstr(worst, 3)}")
     return out + _differences(step, min(dps, 50))
 
 
@@ -244,7 +244,7 @@ def _differences(step: Step, dps: int) -> list[Verdict]:
         return []
     ok = bool(worst < mp.mpf(10) ** (-dps + 10))
     how = "difference quotients of explicit projections (ball D = 1, ellipsoid D = 2)"
-    return [Verdict(numeric(dps), ok, how if ok else f"differs by {mp.nstr(worst, 3)} from {how}")]
+    return to_digits(ok, dps - 10, dps, how, f"differs by {mp.nstr(worst, 3)} from {how}")
 
 
 def _solved_law(law: tuple[Any, ...], T: list[Any], guess: list[Any], dps: int) -> list[Any]:

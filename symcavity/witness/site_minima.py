@@ -7,7 +7,7 @@ law of the engine is solved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -58,6 +58,8 @@ class SiteCost:
         Of the cavity fields.
     gaps : tuple of Expr
         What vanishes since a minimum answers alike in both directions: differences of self-couplings.
+    given : int
+        How many of the cavity fields, the first ones, are sums of given emissions.
     """
 
     kind: Kind
@@ -69,6 +71,33 @@ class SiteCost:
     etas: tuple[Symbol, ...]
     covariance: Any
     gaps: tuple[Expr, ...] = ()
+    given: int = 0
+
+    def apart_from_each_other(self) -> list[SiteCost]:
+        """The problems of groups of variables and fields that share no term, such as those of copies."""
+        terms = Add.make_args(self.cost.expand(deep=False, power_base=False, power_exp=False, multinomial=False))
+        searched = [*self.variables, *self.fields]
+        joined = [[q for q in searched if term.has(q)] for term in terms]
+        joined += [[self.fields[a], self.fields[b]] for a, b in self.curvature.todok()]
+        groups = [{q} for q in searched]
+        for together in map(set, joined):
+            met = [group for group in groups if group & together]
+            groups = [group for group in groups if group not in met] + ([set().union(*met)] if met else [])
+        groups.sort(key=lambda group: min(searched.index(q) for q in group))
+        out = [self._of(group, [t for t in terms if t.has(*group)]) for group in groups]
+        alone = [t for t in terms if not t.has(*searched)] if searched else terms
+        return [*out, self._of(set(), alone)] if any(alone) else out
+
+    def _of(self, group: set[Expr], terms: Sequence[Expr]) -> SiteCost:
+        """The problem of some of the variables and fields, with the cavity fields that it needs."""
+        rows = [k for k, f in enumerate(self.fields) if f in group]
+        cost, apart = Add(*terms), tuple(self.apart[k] for k in rows)
+        used = [k for k, eta in enumerate(self.etas) if k < self.given or any(e.has(eta) for e in (cost, *apart))]
+        return replace(
+            self, cost=cost, variables=tuple(q for q in self.variables if q in group),
+            fields=tuple(self.fields[k] for k in rows), apart=apart, curvature=self.curvature.extract(rows, rows),
+            etas=tuple(self.etas[k] for k in used), covariance=self.covariance.extract(used, used),
+        )  # fmt: skip
 
     def known(self, laws: dict[Any, Any]) -> SiteCost:
         """The same with the averages of quenched parameters in numbers."""
@@ -82,8 +111,8 @@ class SiteCost:
         return [self.cost, *self.apart, *self.curvature, *self.covariance]
 
 
-def site_costs(theory: Any) -> dict[Kind, SiteCost]:
-    """The problem of one site of each kind, from what was declared and the claimed statistics of its fields.
+def site_costs(theory: Any) -> list[SiteCost]:
+    """The problems of one site of each kind, from what was declared and the claimed statistics of its fields.
 
     Raises
     ------
@@ -100,7 +129,13 @@ def site_costs(theory: Any) -> dict[Kind, SiteCost]:
     for c in problem.constraints:
         missed = c.expr if c.equality else (c.expr - abs(c.expr)) / 2
         costs[c.kind] += S(STIFF) * missed**2 / 2
-    return {kind: _site_cost(theory, kind, system.own(cost)) for kind, cost in costs.items()}
+    whole = [_site_cost(theory, kind, system.own(cost)) for kind, cost in costs.items()]
+    parts = [part for site in whole for part in site.apart_from_each_other()]
+    for part in parts:
+        searched, heard = len(part.variables) + len(part.fields), len(part.etas)
+        if searched > max(SEARCH) or heard > max(NODES):
+            raise NotSearched(f"a {part.kind} has {searched} variables and hears {heard} fields")
+    return parts
 
 
 def _check(theory: Any) -> None:
@@ -130,9 +165,9 @@ def _check(theory: Any) -> None:
         rows = [(at(kind, expr), at(c.kind, c.expr)) for (kind, expr), c in zip(here, problem.constraints, strict=True)]
         ratios.append([a / b for one, other in rows for a, b in zip(one, other, strict=True)])
         if not whole or any(ratio <= 0 for ratio in ratios[-1]):
-            raise ValueError("the costs of the sites are not what was declared")
+            raise ValueError("the costs of the sites differ from the declared ones")
     if not all(map(same, *ratios)):
-        raise ValueError("the constraints of the sites are not what was declared")
+        raise ValueError("the constraints of the sites differ from the declared ones")
 
 
 def _site_cost(theory: Any, kind: Kind, cost: Expr) -> SiteCost:
@@ -175,11 +210,12 @@ def _site_cost(theory: Any, kind: Kind, cost: Expr) -> SiteCost:
     apart = [f.symbol - found[f][1] * found[f][0].eta for f in trained]
     etas = [h.eta for h in sorted(site.heard, key=lambda h: bool(h.declared.states()))]  # jumps are cut by the grid
     covariance = Matrix(len(etas), len(etas), lambda a, b: site.covariance[etas[a], etas[b]])
-    if len(variables) + len(trained) > max(SEARCH) or len(etas) > max(NODES):
-        raise NotSearched(f"a {kind} has {len(variables) + len(trained)} variables and hears {len(etas)} fields")
     symbols = tuple(f.symbol for f in trained)
     gaps = (*(curvature - curvature.T), *(answers[a, b] - answers.get((b, a), S.Zero) for a, b in answers))
-    return SiteCost(kind, cost, tuple(variables), symbols, tuple(apart), curvature, tuple(etas), covariance, gaps)
+    count = sum(not h.declared.states() for h in site.heard)
+    return SiteCost(
+        kind, cost, tuple(variables), symbols, tuple(apart), curvature, tuple(etas), covariance, gaps, count
+    )  # fmt: skip
 
 
 class BruteForce:
@@ -194,14 +230,13 @@ class BruteForce:
 
     def __init__(self, theory: Any, laws: dict[Any, Any]) -> None:
         self.theory, self.laws = theory, laws
-        found = {kind: site.known(laws) for kind, site in site_costs(theory).items()}
-        self.sites = {kind: site for kind, site in found.items() if site.variables or site.fields or site.cost != 0}
+        self.sites = [site.known(laws) for site in site_costs(theory)]
 
     @cached_property
     def tied(self) -> dict[Symbol, Expr]:
         """Self-couplings that are equal since a minimum answers alike in both directions: one in terms of another."""
         out: dict[Symbol, Expr] = {}
-        for site in self.sites.values():
+        for site in self.sites:
             for gap in (gap.xreplace(out).expand() for gap in site.gaps):
                 free = sorted((s for s in gap.free_symbols if s in self.theory.order_parameters), key=str)
                 if gap != 0 and free:
@@ -212,7 +247,7 @@ class BruteForce:
         """Whether the fields of all sites have covariances, and all self-couplings the right signs, at a point."""
         return all(
             np.all(np.linalg.eigvalsh(matrix) > 0)
-            for site in self.sites.values()
+            for site in self.sites
             for rule, _ in self._cases(site, point)
             for matrix in (_number(site.covariance, rule), _number((site.curvature + site.curvature.T) / 2, rule))
             if matrix.size
@@ -220,7 +255,12 @@ class BruteForce:
 
     def averages(self, points: list[dict[Any, Any]]) -> dict[Kind, tuple[np.ndarray, float]]:
         """The average minimum of a site of each kind at some points, and the size of these minima."""
-        return {kind: self._average(site, points) for kind, site in self.sites.items()}
+        out = dict[Kind, tuple[np.ndarray, float]]()
+        for site in self.sites:
+            mean, size = self._average(site, points)
+            before = out.get(site.kind, (0, 0))
+            out[site.kind] = (before[0] + mean, before[1] + size)
+        return out
 
     def _cases(self, site: SiteCost, point: dict[Any, Any]) -> Iterator[tuple[dict[Any, Any], Expr]]:
         """Joint values of the site's quenched parameters, and the symbols; and weights, which may hold fields."""

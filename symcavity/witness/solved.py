@@ -18,11 +18,11 @@ from symcavity.model.quantities import Field, Quenched, Variable, site_quantitie
 from symcavity.record.derivation import PREMISE, SYMBOLIC, Step, Verdict
 from symcavity.record.symbols import DisorderAverage
 from symcavity.sites.sets.averages import ProjectionAverage
-from symcavity.witness.averages import EASY, closed_claims
+from symcavity.witness.averages import closed_claims
 from symcavity.witness.direct import direct_average
 from symcavity.witness.gaussian import coefficients, integral
 from symcavity.witness.points import scatter, solved_point
-from symcavity.witness.registry import largest, numeric, result, witness
+from symcavity.witness.registry import fewer, largest, numeric, result, witness
 
 POINTS = 2
 ROUNDED = 6  # powers of ten below the digits of a check, where there is rounding only
@@ -122,8 +122,9 @@ def held(theory: Any, claims: Iterable[Equation], dps: int) -> list[Verdict]:
         detail = f"{mp.nstr(sampled, 3)} standard errors of the sampled averages, {where}"
         return [Verdict("sampled averages at a solved point", bool(sampled < FAR and worst < 1), detail)]
     ok = worst < mp.mpf(10) ** (-digits)
-    kind = numeric(dps) if digits >= dps - EASY else f"{digits} digits at a solved point"
-    return result(kind, bool(ok), f"at the solution for {where}", f"residual {mp.nstr(worst, 3)} at {where}")
+    few = fewer(digits, dps)
+    kind = numeric(dps) if few is None else f"{digits} digits at a solved point"
+    return result(kind, bool(ok), f"at the solution for {where}", f"residual {mp.nstr(worst, 3)} at {where}", few)
 
 
 def _gaps(theory: Any, solution: Any, claims: Iterable[Equation], dps: int, digits: int) -> tuple[Any, Any]:

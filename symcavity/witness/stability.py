@@ -17,7 +17,7 @@ from symcavity.record.symbols import AtStep
 from symcavity.witness.declared import Carrier, declared_of
 from symcavity.witness.moments import coupling_variance
 from symcavity.witness.points import solved_point
-from symcavity.witness.registry import numeric, result, witness
+from symcavity.witness.registry import numeric, result, to_digits, witness
 from symcavity.witness.statistics import coupling_variances, mean_over
 from symcavity.witness.verbs import SMALL
 from symcavity.witness.world import World, same
@@ -187,4 +187,4 @@ def stability(step: Step, dps: int) -> list[Verdict]:
         gap = mp.zero if told == grown else abs(told - grown) / max(1, grown)
     ok = bool(gap < mp.mpf(10) ** -digits)
     differs = f"the number differs by {mp.nstr(gap, 3)} at {where}"
-    return out + result(numeric(dps), ok, f"the number at {where}", differs)
+    return out + to_digits(ok, digits, dps, f"the number at {where}", differs)

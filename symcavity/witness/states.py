@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sympy import Add, Dummy, Expr, Heaviside, LessThan, Piecewise, Rational, S, Sum, lambdify, sign
+from sympy import Abs, Add, Dummy, Expr, Heaviside, LessThan, Max, Min, Piecewise, Rational, S, Sum, lambdify, sign
 from sympy.core.relational import Relational
 
 from symcavity.algebra.quadrature import break_points
@@ -23,7 +23,7 @@ PANELS, ORDER = 60, 12  # of Gauss-Legendre rules between the places where an en
 GIVEN = Rational(3, 5)  # fields that hold no states, in the energy of one site
 APART = 1e-9  # of all panels, the least that a panel is wide: nodes within rounding of a cut lie on neither side
 FAR, COARSE, SMALL = 60.0, 4001, 50.0  # how far states are looked for, on how many places; exponents that are nothing
-SMOOTH, JUMPS = 8, (Heaviside, Piecewise, sign, Relational)
+SMOOTH, JUMPS = 8, (Abs, Heaviside, Max, Min, Piecewise, sign, Relational)  # and kinks
 
 
 class Summed(SiteWeight):

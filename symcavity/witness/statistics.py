@@ -14,7 +14,7 @@ from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import BRUTE_FORCE, SYMBOLIC, Step, Verdict
 from symcavity.record.symbols import ComponentSymbol, DisorderAverage
-from symcavity.witness.inserted import Inserted
+from symcavity.witness.inserted import InsertedSite
 from symcavity.witness.moments import coupling_moment, free_points
 from symcavity.witness.registry import result, witness
 from symcavity.witness.verbs import SMALL, claimed, inserted_by
@@ -32,7 +32,7 @@ def coupling_variances(world: World, call: Callable[[], Any]) -> dict[Key, Any]:
     return {key: coupling_moment(world, key, key) for key in sorted(keys, key=str) if key[0] == Coupling.__name__}
 
 
-def fresh(site: Inserted, call: Callable[[], Any]) -> dict[Key, Any]:
+def fresh(site: InsertedSite, call: Callable[[], Any]) -> dict[Key, Any]:
     """The couplings of the new site that something contains, with their declared variances."""
     return {key: v for key, v in coupling_variances(site.world, call).items() if 0 in key[3][:2]}
 
@@ -67,7 +67,7 @@ def mean_over(world: World, variances: dict[Key, Any], call: Callable[[], Any]) 
         given.update(before)
 
 
-def exact_mean(site: Inserted, call: Callable[[], Any]) -> Any:
+def exact_mean(site: InsertedSite, call: Callable[[], Any]) -> Any:
     """The mean over the fresh couplings."""
 
     def again() -> Any:
@@ -80,7 +80,7 @@ def exact_mean(site: Inserted, call: Callable[[], Any]) -> Any:
         site.forget()
 
 
-def define(site: Inserted, claims: list[Equation], exprs: list[Expr]) -> None:
+def define(site: InsertedSite, claims: list[Equation], exprs: list[Expr]) -> None:
     """Give cavity fields and self-couplings the meaning that the record says, at any component."""
     rules = {c.lhs: c.rhs for c in claims}
     for symbol in {s for e in exprs for s in e.atoms(ComponentSymbol)}:

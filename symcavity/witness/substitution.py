@@ -30,7 +30,7 @@ from symcavity.witness.world import DIGITS, Env, Key, Open, same
 Place = tuple[Kind, int]
 
 
-class Settled:
+class SolvedWorld:
     """A world in which the states of a kind solve their declared equations, at seeded couplings and messages.
 
     Parameters
@@ -145,7 +145,7 @@ class Settled:
 @witness("substitution", "substitution_split")
 def put(step: Step, _dps: int) -> list[Verdict]:
     """The claimed equations against the declared ones, in which the senders' states solve their own."""
-    settled = Settled(step, 21)
+    settled = SolvedWorld(step, 21)
     settled.settle()
     states = {q.family for q in settled.system.laws[settled.kind].unknowns}
 
@@ -164,7 +164,7 @@ def put(step: Step, _dps: int) -> list[Verdict]:
 @witness("substitution_field")
 def field(step: Step, _dps: int) -> list[Verdict]:
     """Each name against the declared field, from senders that do not hear the site."""
-    settled = Settled(step, 23)
+    settled = SolvedWorld(step, 23)
     claimed = {c.lhs: c.rhs for c in step.claims}
     ok = set(claimed) == set(settled.names) and set(settled.names.values()) == set(settled.heard)
     for hearer, site in settled.places():
@@ -181,7 +181,7 @@ def field(step: Step, _dps: int) -> list[Verdict]:
 
 
 @dataclass(frozen=True)
-class Form:
+class CouplingPolynomial:
     """A polynomial of the second degree in independent unit variables, of which the couplings are linear functions.
 
     Attributes
@@ -202,7 +202,7 @@ class Form:
         """The mean over the couplings."""
         return self.constant + mp.fsum(self.square)
 
-    def mean_product(self, other: Form) -> Any:
+    def mean_product(self, other: CouplingPolynomial) -> Any:
         """The mean of the product of two such polynomials, for couplings that are signs."""
         mixed = mp.fsum(v * other.mixed[k] for k, v in self.mixed.items())
         return self.mean() * other.mean() + mp.fdot(self.linear, other.linear) + mixed
@@ -214,7 +214,7 @@ class Form:
         return self.constant + mp.fdot(self.linear, point) + mp.fdot(self.square, squares) + mixed
 
 
-def forms(settled: Settled, call: Callable[[], list[Any]]) -> list[Form]:
+def forms(settled: SolvedWorld, call: Callable[[], list[Any]]) -> list[CouplingPolynomial]:
     """What a call computes, as polynomials in the couplings.
 
     Raises
@@ -247,13 +247,13 @@ def forms(settled: Settled, call: Callable[[], list[Any]]) -> list[Form]:
         linear = [(u[k] - d[k]) / 2 for u, d in zip(up, down, strict=True)]
         square = [(u[k] + d[k]) / 2 - zero for u, d in zip(up, down, strict=True)]
         crossed = {(a, b): v[k] - up[a][k] - up[b][k] + zero for (a, b), v in both.items()}
-        out.append(Form(zero, linear, square, crossed))
+        out.append(CouplingPolynomial(zero, linear, square, crossed))
         if not same(out[-1].value(point), true):
-            raise ValueError("what is averaged is of a higher degree in the couplings")
+            raise ValueError("the quantity that is averaged is of a higher degree in the couplings")
     return out
 
 
-def _factors(settled: Settled, body: Expr) -> list[Expr]:
+def _factors(settled: SolvedWorld, body: Expr) -> list[Expr]:
     """The names that an average multiplies, or all of it where there is none."""
     factors = [base for f in Mul.make_args(body) for base, n in [f.as_base_exp()] for _ in range(int(n))]
     known = {name.family for name in settled.names}
@@ -262,7 +262,7 @@ def _factors(settled: Settled, body: Expr) -> list[Expr]:
     return [body]
 
 
-def _is_complete(settled: Settled, factors: Iterable[list[Expr]]) -> bool:
+def _is_complete(settled: SolvedWorld, factors: Iterable[list[Expr]]) -> bool:
     """Whether the mean of each name, and of each product of two at one site, is claimed."""
     told = {tuple(sorted(str(getattr(q, "family", None)) for q in f)) for f in factors}
     expected: set[tuple[str, ...]] = {(str(name.family),) for name in settled.names}
@@ -279,7 +279,7 @@ def statistics(step: Step, _dps: int) -> list[Verdict]:
     At a site whose own message is among those that are summed, one formula for each average must hold; at a site
     0 that hears all of them, every formula: there is no message of its own that could be missing.
     """
-    settled = Settled(step, 22)
+    settled = SolvedWorld(step, 22)
     claims = [c for c in step.claims if isinstance(c.lhs, DisorderAverage) and kind_of(c) in settled.hearers]
     factors = {c.lhs: _factors(settled, c.lhs.args[0]) for c in claims}
     ok = len(claims) == len(step.claims) and _is_complete(settled, factors.values())
@@ -292,7 +292,7 @@ def statistics(step: Step, _dps: int) -> list[Verdict]:
 
 
 def _held(
-    settled: Settled, claims: list[Equation], factors: dict[Expr, list[Expr]], place: Place
+    settled: SolvedWorld, claims: list[Equation], factors: dict[Expr, list[Expr]], place: Place
 ) -> dict[Equation, bool]:
     """Which claims hold at a site."""
     world = settled.world
@@ -315,13 +315,13 @@ def _held(
 @witness("substitution_law")
 def law(step: Step, _dps: int) -> list[Verdict]:
     """What the claimed law and the declared one differ by: nothing on average, nothing of others' messages."""
-    settled = Settled(step, 24)
+    settled = SolvedWorld(step, 24)
 
     ok = settled.pair_up(step.claims, lambda claim, row: _is_law(settled, claim, row))
     return result(BRUTE_FORCE, ok, f"the declared law averaged over all couplings, {SMALL}")
 
 
-def _is_law(settled: Settled, claim: Equation, row: Carrier) -> bool:
+def _is_law(settled: SolvedWorld, claim: Equation, row: Carrier) -> bool:
     world = settled.world
     points = settled.at(row.kind, 1, claim, row.declared)
 
@@ -369,14 +369,14 @@ def _vanish(gaps: list[Expr]) -> bool:
 @witness("no_substitution")
 def refused(step: Step, _dps: int) -> list[Verdict]:
     """The declared equations of the kind do not give its states as linear functions of what it hears."""
-    settled = Settled(step, 25)
+    settled = SolvedWorld(step, 25)
     law = settled.system.laws[settled.kind]
     own = any(f.sender == settled.kind for f in law.fields)
     ok = own or bool(settled.declared.pairs[settled.kind]) or _is_bent(settled) or _is_open(settled)
     return result(BRUTE_FORCE, ok, f"the declared equations of a {settled.kind}, {SMALL}", "it applies")
 
 
-def _is_bent(settled: Settled) -> bool:
+def _is_bent(settled: SolvedWorld) -> bool:
     """Whether the equations are not linear: along a line through states and couplings they have a curvature."""
     world = settled.world
     states = settled.unknowns(1)
@@ -394,7 +394,7 @@ def _is_bent(settled: Settled) -> bool:
     return not all(same(bend, 0) for pair in bends for bend in pair)
 
 
-def _is_open(settled: Settled) -> bool:
+def _is_open(settled: SolvedWorld) -> bool:
     """Whether the equations leave the states undetermined."""
     try:
         settled.settle()

@@ -59,13 +59,14 @@ def elsewhere(system: Any, kind: Any) -> dict[Any, Expr]:
 
 def admitted(rule: dict[Any, Any], side: Any) -> dict[Any, Any]:
     """The numbers with order parameters so small that all holds which the derivation assumes of them."""
-    for _ in range(HALVINGS):
-        for way in (1, -1):  # multipliers have either, and so have responses of forces
+    for way in (1, -1):  # multipliers have either sign, and so have responses of forces
+        here = rule
+        for _ in range(HALVINGS):
             turned = (Global, OrderParameter)
-            own = {s: way * v if isinstance(s, turned) and _turns(side, s) else v for s, v in rule.items()}
+            own = {s: way * v if isinstance(s, turned) and _turns(side, s) else v for s, v in here.items()}
             if all(c.xreplace(own) != S.false for c in side.solution.assumed):
                 return own
-        rule = {s: v / 2 if isinstance(s, OrderParameter) else v for s, v in rule.items()}
+            here = {s: v / 2 if isinstance(s, OrderParameter) else v for s, v in here.items()}
     raise UnsupportedLaw(f"No numbers are found that the law of {side.kind.site} admits.", "laws with a minimum")
 
 

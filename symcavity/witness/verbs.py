@@ -17,7 +17,7 @@ from symcavity.model.times import Time
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.symbols import DisorderAverage, Perturbation
 from symcavity.witness.declared import Carrier, declared_of
-from symcavity.witness.inserted import Inserted
+from symcavity.witness.inserted import InsertedSite
 from symcavity.witness.moments import coupling_moment, free_points
 from symcavity.witness.registry import one_to_one, result, witness
 from symcavity.witness.world import Env, World, same
@@ -25,10 +25,10 @@ from symcavity.witness.world import Env, World, same
 SMALL = "at two or three sites of each kind"
 
 
-def inserted_by(step: Step, seed: int = 3) -> Inserted:
+def inserted_by(step: Step, seed: int = 3) -> InsertedSite:
     """The inserted site that a step is about, in a small world."""
     declared = declared_of(step.evidence["theory"])
-    found = Inserted(declared, step.data["kind"], declared.world(seed))
+    found = InsertedSite(declared, step.data["kind"], declared.world(seed))
     found.world.disturbance = found.disturbance
     return found
 
@@ -120,7 +120,7 @@ def insert(step: Step, _dps: int) -> list[Verdict]:
     return result(BRUTE_FORCE, ok, f"the declared sums with and without the new site, {SMALL}")
 
 
-def _declared_value(site: Inserted, body: Any) -> Expr | None:
+def _declared_value(site: InsertedSite, body: Any) -> Expr | None:
     """What the declaration says that a disturbed quantity is: a sum itself, or what its equation says."""
     if not isinstance(body, SiteQuantity):
         return body
@@ -184,7 +184,7 @@ def new_site(step: Step, _dps: int) -> list[Verdict]:
     return result(BRUTE_FORCE, ok, f"the declared equation of the new site, {SMALL}")
 
 
-def _is_law(site: Inserted, claim: Equation, row: Carrier) -> bool:
+def _is_law(site: InsertedSite, claim: Equation, row: Carrier) -> bool:
     for inner in site.components(row.field):
         if any(isinstance(t, Time) and t not in inner for t in claim.difference.free_symbols):
             return False
@@ -214,7 +214,7 @@ def cavity_field(step: Step, _dps: int) -> list[Verdict]:
     return result(BRUTE_FORCE, ok, f"the declared field at the new site, {SMALL}")
 
 
-def _is_field(site: Inserted, claim: Equation, f: Any) -> bool:
+def _is_field(site: InsertedSite, claim: Equation, f: Any) -> bool:
     return all(same(site.world.value(claim.rhs, env), site.heard(f, env)) for env in site.components(f))
 
 
@@ -226,7 +226,7 @@ def self_coupling(step: Step, _dps: int) -> list[Verdict]:
     return result(BRUTE_FORCE, ok, f"what multiplies the site's own emission in its field, {SMALL}")
 
 
-def _is_factor(site: Inserted, claim: Equation, f: Any, g: Any) -> bool:
+def _is_factor(site: InsertedSite, claim: Equation, f: Any, g: Any) -> bool:
     for env, sent in product(site.components(f), site.sent(g)):
         at = dict(env)
         if sent:  # the second index of the claim is that of the component that was sent

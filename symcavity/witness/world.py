@@ -344,9 +344,12 @@ class World(Responding):
 
 
 def _product(world: World, node: Expr, env: Env) -> Any:
+    """A product. Most couplings are zero while a mean is taken over them: what they multiply is not needed then."""
     out = mp.mpf(1)
-    for arg in node.args:
+    for arg in sorted(node.args, key=lambda a: not (isinstance(a, SiteQuantity) and isinstance(a.family, Coupling))):
         out = out * world.evaluate(arg, env)
+        if out == 0 and world.seen is None:
+            break
     return out
 
 

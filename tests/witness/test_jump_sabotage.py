@@ -58,9 +58,9 @@ def test_the_delta_dropped_from_the_mean(monkeypatch):
 
 
 def test_the_delta_dropped_from_the_record(monkeypatch):
-    right = strategy.Lowest._slope
+    right = strategy.LowestEnergy._slope
     monkeypatch.setattr(
-        strategy.Lowest, "_slope", staticmethod(lambda *args: right(*args).replace(DiracDelta, lambda *_: S.Zero))
+        strategy.LowestEnergy, "_slope", staticmethod(lambda *args: right(*args).replace(DiracDelta, lambda *_: S.Zero))
     )
     assert "jump" in failed(subset(), ("jump",))
 
@@ -74,7 +74,7 @@ def test_a_finite_stability(monkeypatch):
 def test_a_feedback_of_the_wrong_size(monkeypatch):
     right = site.force_on
     monkeypatch.setattr(
-        site, "force_on", lambda p: site.Force((f := right(p)).slope, f.shift, 2 * f.curvature)
+        site, "force_on", lambda p: site.StateForce((f := right(p)).slope, f.shift, 2 * f.curvature)
     )
     assert failed(subset(), ("site_energy", "lowest"))
 

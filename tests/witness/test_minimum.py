@@ -6,6 +6,7 @@ from scipy.special import erfc
 from sympy import Max, Rational, Sum, Symbol, sign
 
 from symcavity import ConvexProblem, Coupling, Datum, Feature, Global, N, P, Quenched, i, mu
+from symcavity.algebra.precision import mp
 from symcavity.derivations import soft_margin
 from symcavity.model.equations import Equation
 from symcavity.witness import minimum, site_minima
@@ -78,3 +79,32 @@ def test_what_is_not_searched_is_not_checked(record, monkeypatch):
 
     monkeypatch.setattr(minimum, "searched", refused)
     assert [v.ok for v in record["minimum"].verdicts(20)] == [None]
+
+
+@pytest.fixture(scope="module")
+def copies():
+    return soft_margin.problem.copies(2, share={soft_margin.x: Symbol("u", nonnegative=True)}).cavity().derivation
+
+
+def test_copies_are_searched_one_by_one(copies):
+    """A datum of two soft margins has four variables and two fields, of which those of one copy meet."""
+    with mp.workdps(30):
+        sites = site_minima.site_costs(copies["minimum"].evidence["theory"])
+    assert sorted(len(site.variables) + len(site.fields) for site in sites) == [1, 1, 2, 2]
+    assert all(len(site.etas) == 1 for site in sites)
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_wrong_minimum_of_copies_is_caught(copies, place):
+    claims = list(copies["minimum"].claims)
+    assert [v.ok for v in copies["minimum"].verdicts(20)] == [True, True]
+    claims[place] = Equation(claims[place].lhs, Rational(9, 10) * claims[place].rhs)
+    assert not all(v.ok for v in copies.replaced("minimum", claims=tuple(claims))["minimum"].verdicts(20))
+
+
+def test_what_shares_a_term_is_searched_together(record):
+    """The residual of a datum and its slack share a constraint."""
+    with mp.workdps(30):
+        sites = site_minima.site_costs(record["minimum"].evidence["theory"])
+    data = [s for s in sites if str(s.kind) == "datum"]
+    assert [len(s.variables) + len(s.fields) for s in data] == [2]

@@ -309,7 +309,7 @@ MUTANTS = {
     ),
     "the error function of a label": (
         probit, labels, "_over_one",
-        "1 + 2 * slope**2", "1 + slope**2", "datum.response",
+        "1 + 2 * slope**2", "1 + slope**2", "closure.q_lambda",
     ),
     "an implicit law at its edge": (
         quartic_hinge, averages.SiteEnsemble, "_edge",

@@ -33,8 +33,7 @@ def test_a_width_without_beta(monkeypatch):
     right = states.Mixture._of_a_field
 
     def wrong(self, values):
-        part = right(self, values)
-        return replace(part, width=part.width * self.weight.beta)
+        return tuple(replace(part, width=part.width * self.weight.beta) for part in right(self, values))
 
     monkeypatch.setattr(states.Mixture, "_of_a_field", wrong)
     assert failed(ERRORS, ("thermal_sum",))

@@ -27,7 +27,7 @@ from symcavity import (
 )
 from symcavity.algebra.precision import mp
 from symcavity.derivations import gardner
-from symcavity.evaluate import binding
+from symcavity.evaluate import solve as solving
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE
@@ -35,7 +35,7 @@ from symcavity.witness import points
 from symcavity.witness.bisection import bisected
 from symcavity.witness.declared import Declared, Undeclared
 from symcavity.witness.gaussian import integral
-from symcavity.witness.inserted import Inserted
+from symcavity.witness.inserted import InsertedSite
 from symcavity.witness.joint import joint_average
 from symcavity.witness.judge import judge
 from symcavity.witness.solved import _gaps
@@ -119,12 +119,28 @@ FALSE_ALARMS |= {
     ),
 }
 
+low = Quenched("low", mu)  # below two: otherwise there is no solution, and no theory to be judged
+FALSE_ALARMS |= {
+    "bounds of which one differs from datum to datum": ConvexProblem(
+        squares, [Sum(x[mu, i] * w[i], (i, 1, N)) >= low[mu], Sum(x[mu, i] * w[i], (i, 1, N)) <= 2]
+    ),
+}
+
 
 @pytest.mark.parametrize("name", FALSE_ALARMS)
 def test_a_right_record_gives_no_false_alarm(name):
     outcome = FALSE_ALARMS[name].cavity().derivation.verify(20)
     assert not failed(outcome)
     assert not outcome.unchecked
+
+
+def test_a_wrong_claim_is_caught_where_bounds_are_in_order():
+    """Points at which the bounds of every datum leave room for its field judge as others do."""
+    derivation = FALSE_ALARMS["bounds of which one differs from datum to datum"].cavity().derivation
+    claim, *others = derivation["datum.response"].claims
+    assert all(v.ok for v in derivation["datum.response"].verdicts(20))
+    wrong = derivation.replaced("datum.response", claims=(Equation(claim.lhs, 2 * claim.rhs), *others))
+    assert not all(v.ok for v in wrong["datum.response"].verdicts(20))
 
 
 def test_a_solution_that_is_a_limit_leaves_claims_unchecked():
@@ -154,7 +170,7 @@ def test_two_families_that_respond_differently_are_no_symmetry():
 
 
 def test_a_point_is_solved_once_for_all_checks(monkeypatch):
-    solved, rule = [], binding.solve_theory
+    solved, rule = [], solving.solve_theory
 
     def counted(theory, *rest):
         solved.append((theory.is_naive, *rest))
@@ -203,7 +219,7 @@ def test_an_inserted_site_adds_its_emission_through_its_own_couplings():
     declared = Declared(margin(x).kkt())
     world = declared.world(5)
     (f,) = declared.system.laws[DATUM].fields
-    site = Inserted(declared, FEATURE, world)
+    site = InsertedSite(declared, FEATURE, world)
     added = world.change(f.as_sum, FEATURE, {mu: 2})
     assert same(added, world.value(x[2, 0]) * world.value(w[0]))
     (g,) = declared.system.laws[FEATURE].fields
@@ -228,7 +244,7 @@ def test_a_law_that_was_not_declared_is_refused():
     law = system.laws[DATUM]
     wrong = tuple(type(e)(e.lhs, 2 * e.rhs) for e in law.equations)
     system.laws[DATUM] = type(law)(law.kind, law.unknowns, wrong, law.pairs, law.fields)
-    with pytest.raises(Undeclared, match="none of the declared ones"):
+    with pytest.raises(Undeclared, match="not among the declared ones"):
         Declared(system)
 
 
