@@ -123,7 +123,7 @@ def check(
 def _at_random(left: Expr, right: Expr, digits: int, count: int, seed: int) -> list[tuple[dict[Expr, Expr], Any]]:
     """Random points at which both sides have a value, and by how much they differ there."""
     if count < 1:
-        raise ValuesError(f"{count} points.", "one point or more.")
+        raise ValuesError(f"The number of points is {count}.", "one point or more.")
     names, rng, out = _names(left, right), np.random.default_rng(seed), []
     for _ in range(count if names else 1):
         for _ in range(TRIALS):

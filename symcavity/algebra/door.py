@@ -88,7 +88,7 @@ def read_number(text: str, name: str, supported: str = NUMBERS) -> Rational:
     """
     stripped = re.sub(r"\s*/\s*", "/", text.strip())
     if not NUMBER.fullmatch(stripped) or ("/" in stripped and not re.fullmatch(r"[+-]?\d+/\d+", stripped)):
-        raise ValuesError(f"The value of {name} is the text {text[:60]!r}.", supported)
+        raise ValuesError(f"The value of {name} is {text[:60]!r}, which is not a number.", supported)
     try:
         value = Fraction(stripped)
     except ZeroDivisionError:

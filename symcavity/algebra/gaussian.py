@@ -109,7 +109,7 @@ def gaussian_average(expr: Any, z: Symbol, mean: Any = 0, variance: Any = 1) -> 
 
 def _check_average(expr: Expr, z: Symbol, mean: Expr, variance: Expr) -> None:
     if not isinstance(z, Symbol):
-        raise ValuesError(f"An average over {z}.", "a symbol to average over.")
+        raise ValuesError(f"The average is over {z}, which is not a symbol.", "a symbol to average over.")
     for what in (expr, mean, variance):
         floats = sorted(what.atoms(Float), key=str)
         if floats:
@@ -291,7 +291,7 @@ class GaussianAverage(Expr):
     def __new__(cls, expr: Any, z: Symbol, **_options: Any) -> Expr:
         """Return the node; what does not depend on z is its own average, and stands outside."""
         if not isinstance(z, Symbol):
-            raise ValuesError(f"An average over {z}.", "a symbol to average over.")
+            raise ValuesError(f"The average is over {z}, which is not a symbol.", "a symbol to average over.")
         fixed, moving = as_sympy(expr).as_independent(z, as_Add=True)
         return fixed if moving == 0 else fixed + Expr.__new__(cls, moving, z)
 

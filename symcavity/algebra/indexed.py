@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import count, product
 from typing import Any
 
-from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, expand_mul
+from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, expand_mul, factor_terms
 
 from symcavity.algebra.node import Node
 
@@ -200,6 +200,7 @@ def contract(expr: Expr) -> Expr:
         if total is None:
             return term
         body, limits = total.function, [tuple(lim) for lim in total.limits]
+        body = Mul(*(factor_terms(f) if f.is_Add and f.has(KroneckerDelta) else f for f in Mul.make_args(body)))
         while True:
             deltas = [f for f in Mul.make_args(body) if isinstance(f, KroneckerDelta)]
             hit = next(

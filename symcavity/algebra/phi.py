@@ -109,7 +109,7 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
         """Return the value where it is known exactly: at 0, at plus and minus infinity."""
         if (n.is_Number and not (n.is_Integer and n >= 0)) or n.is_integer is False or n.is_negative:
             raise ValuesError(
-                f"phi has the order {n}.",
+                f"The order of phi is {n}.",
                 "a nonnegative integer, phi(n, kappa) = E[max(0, kappa - z)**n].",
                 "phi(0, kappa).diff(kappa), which is the Gaussian density, where an order -1 was meant.",
             )
@@ -139,7 +139,8 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
         n, kappa = self.args
         if argindex != 2:
             raise ValuesError(
-                f"A derivative of {self} with respect to its order.", "the derivative with respect to kappa."
+                f"The derivative of {self} with respect to its order is not defined.",
+                "the derivative with respect to kappa.",
             )
         if n.is_zero:
             return gaussian_density(kappa)

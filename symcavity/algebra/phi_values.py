@@ -70,7 +70,7 @@ def checked_order(n: Any) -> int:
     except TypeError:
         order = int(n) if n == int(n) else -1
     if order < 0:
-        raise ValuesError(f"phi has the order {n}.", "a nonnegative integer.")
+        raise ValuesError(f"The order of phi is {n}.", "a nonnegative integer.")
     return order
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from sympy import Abs, Add, And, Expr, Gt, Piecewise, S, binomial, cancel, expand_mul, factorial2
+from sympy import Add, And, Expr, Gt, Piecewise, S, binomial, expand_mul, factorial2
 
 from symcavity.algebra.phi import phi
+from symcavity.algebra.quotients import cancelled
 
 MOST = 4  # arguments, of whose signs all patterns are written out
 
@@ -35,7 +36,7 @@ def reflected(total: Expr) -> Expr:
     rest = Add(*(factor for factor, node in terms if node == 1))
     patterns = [some for size in range(len(arguments), -1, -1) for some in combinations(arguments, size)]
     cases = [
-        (cancel(rest + Add(*(polynomials[k] for k in some))), And(*(Gt(k, 0) for k in some))) for some in patterns
+        (cancelled(rest + Add(*(polynomials[k] for k in some))), And(*(Gt(k, 0) for k in some))) for some in patterns
     ]
     return faint + Piecewise(*cases)
 
@@ -46,6 +47,6 @@ def _whole(n: Expr, k: Expr) -> Expr:
 
 
 def _faint(n: Expr, k: Expr) -> Expr:
-    """The moment, less its polynomial where the argument is positive."""
-    tail = phi(n, -Abs(k))
+    """The moment, less its polynomial where the argument is positive; where that is zero, with its slope from below."""
+    tail = phi(n, Piecewise((-k, Gt(k, 0)), (k, True)))
     return tail if n % 2 else tail * Piecewise((-S.One, Gt(k, 0)), (S.One, True))

@@ -14,6 +14,7 @@ from sympy.tensor.indexed import Indexed
 
 from symcavity.algebra.factors import factor, together
 from symcavity.algebra.nonzero import differs, takes_both_signs
+from symcavity.algebra.quotients import vanishes
 from symcavity.errors import SymcavityError
 
 _ANY = frozenset({-1, 0, 1})
@@ -344,6 +345,8 @@ def is_zero(expr: Expr) -> bool:
         return bool(expr == 0)
     if differs(expr):
         return False
+    if vanishes(expr):
+        return True
     expr = expr.expand()
     if expr == 0:
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sympy import Add, Expr, Function, Mul, Pow, S, cosh, erf, erfc, exp, pi, polygamma, sinh, sqrt, tanh
+from sympy import Add, Expr, Function, Mul, Pow, S, cosh, erf, erfc, exp, log, pi, polygamma, sinh, sqrt, tanh
 from sympy.core.function import ArgumentIndexError
 
 from symcavity.algebra.node import holds
@@ -38,10 +38,26 @@ class hazard(Function):  # noqa: N801 - it is written like the mathematical func
         return f"({printer._print(self.rewrite(erfc))})"  # noqa: SLF001 - SymPy's printing protocol
 
 
-class overhang(Function):  # noqa: N801 - it is written like the mathematical function it is
+class _ByPhi(Function):
+    """A function that is written by ``phi`` where there are digits enough, and has a name of its own in double."""
+
+    in_double = ""
+
+    def _numpycode(self, printer: Any) -> str:
+        name = printer._module_format(f"symcavity.evaluate.averages.special.{self.in_double}")  # noqa: SLF001
+        return f"{name}({', '.join(printer._print(a) for a in self.args)})"  # noqa: SLF001
+
+    _scipycode = _numpycode
+
+    def _mpmathcode(self, printer: Any) -> str:
+        return f"({printer._print(self.rewrite(phi))})"  # noqa: SLF001 - SymPy's printing protocol
+
+
+class overhang(_ByPhi):  # noqa: N801 - it is written like the mathematical function it is
     """A truncated moment over its tail, ``phi(n, x)/phi(0, x)``, which has a number where both vanish in double."""
 
     nargs = 2
+    in_double = "np_overhang"
 
     def fdiff(self, argindex: int = 2) -> Expr:
         """Return the derivative."""
@@ -57,14 +73,28 @@ class overhang(Function):  # noqa: N801 - it is written like the mathematical fu
     def _eval_rewrite_as_phi(self, n: Expr, x: Expr, **_kwargs: Any) -> Expr:
         return phi(n, x) / phi(0, x)
 
-    def _numpycode(self, printer: Any) -> str:
-        name = printer._module_format("symcavity.evaluate.averages.special.np_overhang")  # noqa: SLF001
-        return f"{name}({int(self.args[0])}, {printer._print(self.args[1])})"  # noqa: SLF001
 
-    _scipycode = _numpycode
+class log_tail(_ByPhi):  # noqa: N801 - it is written like the mathematical function it is
+    """The logarithm of the tail, ``log(phi(0, x))``: exponentials of sums that hold it are not taken apart."""
 
-    def _mpmathcode(self, printer: Any) -> str:
-        return f"({printer._print(self.rewrite(phi))})"  # noqa: SLF001 - SymPy's printing protocol
+    nargs = 1
+    in_double = "np_log_phi"
+
+    def fdiff(self, argindex: int = 1) -> Expr:
+        """Return the derivative."""
+        return sqrt(2 / pi) * hazard(-self.args[argindex - 1] / sqrt(2))
+
+    def _eval_is_extended_real(self) -> bool | None:
+        return self.args[0].is_extended_real
+
+    def _eval_rewrite_as_phi(self, x: Expr, **_kwargs: Any) -> Expr:
+        return log(phi(0, x))
+
+    def _eval_evalf(self, prec: int) -> Expr | None:
+        return self.rewrite(phi)._eval_evalf(prec)  # noqa: SLF001 - SymPy's evaluation protocol
+
+    def _latex(self, printer: Any) -> str:
+        return str(printer.doprint(self.rewrite(phi)))
 
 
 class log_gamma(Function):  # noqa: N801 - it is written like the mathematical function it is
@@ -217,8 +247,8 @@ def _scaled(product: Expr) -> Expr:
             tails.append((-base.args[1] / sqrt(2), power, S.Half))
         else:
             out.append(f)
-    if not exponents or all(power > 0 for _, power, _ in tails):
-        return product
+    if not exponents or all(power > 0 for _, power, _ in tails) or any(e.has(log_tail) for e in exponents):
+        return product  # an exponent that holds the logarithm of a tail is weighed against it already
     # a tail above may be one for all to see, where what scales it vanishes: it is scaled only to meet what is left
     left = Add(*exponents, *(-power * x**2 for x, power, _ in tails if power < 0)).expand()
     for x, power, factor in tails:

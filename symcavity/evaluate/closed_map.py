@@ -288,7 +288,7 @@ class ClosedMap:
         self.refined(x, env, grids)
         found = self.gap(x, env, grids)
         if found is None:
-            raise NotConverged("The equations are not defined near the root.", dict(point))
+            raise NotConverged("The closed equations are not defined near the solution.", dict(point))
         return Root(dict(point), found[1], self.slopes, grids)
 
 

@@ -15,12 +15,13 @@ from symcavity.errors import Infeasible, NotConverged, ValuesError
 from symcavity.evaluate.averages.compiler import Compiled, to_mpf
 from symcavity.evaluate.averages.integrals import LAWS
 from symcavity.evaluate.averages.twice import evaluate_twice
-from symcavity.evaluate.binding import bind, task_of
+from symcavity.evaluate.binding import bind
 from symcavity.evaluate.given.arguments import check_count, double_arrays, each
 from symcavity.evaluate.given.checked_values import names, read_values, symbol_of
 from symcavity.evaluate.given.sizes import completed
 from symcavity.evaluate.given.values import GUARD, GUARDS, Given, Task
 from symcavity.evaluate.many_points import PointByPoint
+from symcavity.evaluate.solve import task_of
 from symcavity.evaluate.solving.evidence import OnlyRoot
 from symcavity.method.eliminate import Closed, tidy_arguments
 from symcavity.method.theory import Theory

@@ -10,11 +10,11 @@ from sympy import Symbol
 
 from symcavity.algebra.precision import alone, digits_of_user
 from symcavity.errors import SeveralSolutions, SymcavityError
-from symcavity.evaluate.binding import solve_bound, task_of
 from symcavity.evaluate.given.arguments import NO_SOLUTION, check_count, double_arrays, each
 from symcavity.evaluate.given.checked_values import read_values
 from symcavity.evaluate.given.values import Task
 from symcavity.evaluate.solutions.solution import Solution
+from symcavity.evaluate.solve import solve_bound, task_of
 from symcavity.evaluate.solving.eliminated import Eliminated
 from symcavity.evaluate.solving.iterate import roots_at_points
 from symcavity.method.theory import Theory

@@ -13,14 +13,16 @@ from symcavity.algebra.precision import alone
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.averages.gaussian_laws import absorb, gaussian_laws
 from symcavity.evaluate.averages.integrals import Grids, Pass
-from symcavity.evaluate.binding import bind, solve_bound, task_of
+from symcavity.evaluate.binding import bind
 from symcavity.evaluate.given.checked_values import read_values
 from symcavity.evaluate.given.sizes import completed
 from symcavity.evaluate.given.values import Given, Task
+from symcavity.evaluate.solve import solve_bound, task_of
 from symcavity.evaluate.solving.meeting import meet
-from symcavity.method.close import kind_of_body, over_sites
+from symcavity.method.close import kind_of_body, over_sites, positive_parts
 from symcavity.method.heard import without_fields
 from symcavity.method.messages import conditions_met, first_responses
+from symcavity.method.mirrors import first_globals
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
 from symcavity.model.kinds import Kind
@@ -139,7 +141,7 @@ def state_evolution(theory: Theory, values: Mapping[Any, Any] | None = None, ste
     env = completed(task.kinds, env)
     failure: NotConverged | None = None
     for first, (nothing, almost) in product(first_responses(list(theory.system.laws)), NOTHING):
-        one, other = (_Steps(theory, given, met, first, (nothing * k, almost * k), env) for k in (1.0, _MORE))
+        one, other = (_Steps(theory, task, given, met, first, (nothing * k, almost * k), env) for k in (1.0, _MORE))
         try:
             one.step(first)
             other.step(first)
@@ -149,6 +151,7 @@ def state_evolution(theory: Theory, values: Mapping[Any, Any] | None = None, ste
             continue
         trail = [one.seen]
         for _ in range(steps):
+            one.grids.clear()  # where next to nothing is heard they are finer than later steps need
             try:
                 one.step({})
             except NotConverged as error:
@@ -187,7 +190,7 @@ def settling(theory: Theory, values: Mapping[Any, Any] | None = None) -> float:
     theory, rest, task, given, met = _read(theory, values)
     solution = solve_bound(theory, rest, 15)
     env = completed(task.kinds, given.environment("numpy") | {s: float(solution[s]) for s in given.solve_for})
-    steps = _Steps(theory, given, met, {}, NOTHING[0], env)
+    steps = _Steps(theory, task, given, met, {}, NOTHING[0], env)
     order = [*(s for symbols in steps.places.values() for s in symbols), *theory.system.globals]
     start = {**steps.env, **{s: float(solution[s]) for s in order}}
     here = np.array([start[s] for s in order])
@@ -214,6 +217,7 @@ class _Steps:
     def __init__(
         self,
         theory: Theory,
+        task: Task,
         given: Given,
         met: dict[Kind, list[tuple[int, Symbol]]],
         first: dict[Kind, float],
@@ -233,7 +237,11 @@ class _Steps:
                 quiet = meaning.xreplace(dict.fromkeys(site_quantities(meaning, Variable, Field), S.Zero))
                 (value,) = Pass([absorb(quiet, gaussian)])(self.env)
                 self.env[s] = float(value) or self.env[s]
-        self.env |= {g: float(bool(g.is_nonnegative)) for g in theory.system.globals}
+        self.env |= first_globals(theory.system)
+        self.positive = {
+            kind: [task.compiled(e, "numpy") for e in positive_parts({kind: site}) if e.has(*(g for _, g in met[kind]))]
+            for kind, site in theory.inserted.items()
+        }
         cached = theory.memory.setdefault("steps", {})
         mark = tuple(sorted(gaussian.items(), key=str))
         if mark not in cached:
@@ -264,7 +272,7 @@ class _Steps:
             averages, conditions = self.passes[kind]
             places = [g for _, g in self.met[kind]]
             if places:
-                self.env |= zip(places, self._met(conditions, places), strict=True)
+                self.env |= zip(places, self._met(kind, conditions, places), strict=True)
             self.seen[kind] = dict(self.env)
             for s, value in zip(symbols, self._of(averages, self.env), strict=True):
                 self._check(s, float(value))
@@ -287,9 +295,11 @@ class _Steps:
                 hint="values at which theory.solve(...) finds a stable solution",
             )
 
-    def _met(self, conditions: Pass, places: list[Symbol]) -> np.ndarray:
+    def _met(self, kind: Kind, conditions: Pass, places: list[Symbol]) -> np.ndarray:
         def value(x: np.ndarray, *, moved: bool = True) -> np.ndarray:
             env = {**self.env, **dict(zip(places, x.tolist(), strict=True))}
+            if not all(part(env) > 0 for part in self.positive[kind]):  # no site is there
+                return np.full(len(places), np.nan)
             return np.array(self._of(conditions, env, moved=moved), dtype=float)
 
         def slopes(x: np.ndarray) -> np.ndarray:

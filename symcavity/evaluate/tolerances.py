@@ -96,6 +96,8 @@ class Tolerances:
     stayed : float
         The share of a mean square that is still correlated after the longest lag, beyond its standard errors, where
         something stays.
+    swung : float
+        How many times larger the mean square of a state becomes at one of two steps of integration, where it swings up.
     """
 
     close: float = 0.3
@@ -139,6 +141,7 @@ class Tolerances:
     ruled: float = 1e-10
     moved: float = 1e-4
     stayed: float = 1e-6
+    swung: float = 1e4
 
 
 _FROZEN = Tolerances()

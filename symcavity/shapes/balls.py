@@ -43,13 +43,13 @@ class Ball(Ellipsoid):
     def __init__(self, D: int, R: Any, *, center: Any = 1) -> None:
         if isinstance(D, bool) or not isinstance(D, (int, np.integer, sympy.Integer)) or D < 1:
             raise DeclarationError(
-                f"D is {D!r}.",
+                f"The dimension D is {D!r}.",
                 "an integer >= 1",
                 "Ball(D, R) takes the dimension first and the radius second.",
             )
         radius, exact = number(R, "R")
         if radius.is_negative:
-            raise DeclarationError(f"R is {radius}.", "a radius R >= 0")
+            raise DeclarationError(f"The radius R is {radius}.", "a radius R >= 0")
         super().__init__([radius] * int(D), center=center)
         self.exact = self.exact and exact
         self.R: sympy.Expr = radius

@@ -6,8 +6,9 @@ import pytest
 from sympy import Rational, Symbol, lambdify, sqrt, symbols
 
 from symcavity import NotConverged, ValuesError, phi
+from symcavity.algebra.cells import mp_cell
 from symcavity.algebra.piecewise import NotPiecewisePolynomial
-from symcavity.algebra.polyhedral import CellAverage, mp_cell
+from symcavity.algebra.polyhedral import CellAverage
 from symcavity.algebra.signs import sign_of
 from symcavity.evaluate.averages import polyhedra
 from symcavity.evaluate.averages.compiler import Compiled

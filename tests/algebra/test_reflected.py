@@ -2,7 +2,7 @@
 
 import mpmath
 import pytest
-from sympy import lambdify, symbols
+from sympy import Symbol, lambdify, symbols
 
 from symcavity import phi
 from symcavity.algebra.reflected import reflected
@@ -52,3 +52,13 @@ def mp_phi(n, x):
 def test_other_expressions_are_left_alone():
     for e in (phi(2, a), phi(1, a) * phi(1, b), a + b, phi(1, a) ** 2 + phi(1, b)):
         assert reflected(e) == e
+
+
+def test_the_slope_where_an_argument_is_zero():
+    """Neither side of the reflection has it by itself: once it was lost there."""
+    x = Symbol("x", real=True)
+    for n, m in ((1, 2), (2, 3)):
+        total = phi(n, -x) - phi(m, x)
+        slopes = [float(e.diff(x).subs(x, 0)) for e in (total, reflected(total))]
+        assert slopes[1] == pytest.approx(slopes[0], rel=1e-14)
+        assert slopes[0] != 0

@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from sympy import symbols
 
 from symcavity.algebra.joint import JointAverage, JointLaw, LawSymbol, slope
-from symcavity.evaluate.averages.joint_laws import Family
+from symcavity.evaluate.averages.joint_laws import SharedNodes
 
 b, curve, q = symbols("b curve q", positive=True)
 p1, p2, s, w1, w2, e1, e2, i1, i2 = (LawSymbol(n, n) for n in ["p1", "p2", "s", "w1", "w2", "e1", "e2", "i1", "i2"])
@@ -25,7 +25,7 @@ BODIES = w1**2, slope(w1, i1), w1 * w2
 def family():
     """The law of ``b*|w| + curve*|w|**2/2 - e.w``, with fields of the variance q."""
     nodes = [JointAverage(body, LAW, [q, 0, q]) for body in BODIES]
-    found = Family(LAW, nodes[0].covariance)
+    found = SharedNodes(LAW, nodes[0].covariance)
     for node in nodes:
         found.join(node)
     assert [str(leaf) for leaf in found.leaves] == ["b", "curve", "q"]

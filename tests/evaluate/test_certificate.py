@@ -25,7 +25,7 @@ from symcavity import (
 )
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.derivations import anisotropic, gardner, manifold, output_bias, structured_network
-from symcavity.evaluate import binding
+from symcavity.evaluate import solve as solving
 from symcavity.evaluate.averages.quenched import SiteLaw
 from symcavity.evaluate.certificates import enclosure
 from symcavity.evaluate.certificates.certificate import certify
@@ -207,7 +207,7 @@ def test_tails_and_the_errors_of_rules_are_in_the_balls(bits, monkeypatch):
 
 def test_what_is_not_enclosed_is_refused(monkeypatch):
     with monkeypatch.context() as before:
-        before.setattr(binding, "solve_bound", lambda *_: pytest.fail("solved first"))
+        before.setattr(solving, "solve_bound", lambda *_: pytest.fail("solved first"))
         for loss, values, found in (
             (log(1 + exp(-c[mu] * u)), {c: Gamma("c", 2, 1)}, "a field inside of one over the law of c"),
             (c[mu] * Max(0, 1 - e[mu] * e[mu] * u), {c: Gamma("c", 2, 1), e: Uniform("e", 1, 2)}, "several densities"),

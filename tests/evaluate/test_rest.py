@@ -28,7 +28,6 @@ from symcavity import (
 )
 from symcavity.evaluate.closed_map import ClosedMap
 from symcavity.evaluate.solving import attempts
-from symcavity.evaluate.solving.continuation import NEAR
 
 x, w = Coupling("x"), Feature("w")
 y, t = Quenched("y", mu), Quenched("t", i)
@@ -54,6 +53,13 @@ def test_a_smooth_minimum_at_zero_responds_as_its_hessian_says(loss):
 def test_a_kink_at_zero_holds_the_states():
     solution = ConvexProblem(data(Abs(u)) + half).cavity().solve({alpha: 2})
     assert solution[size] == solution[response(w)] == solution[average(Abs(w[i]))] == 0
+
+
+def test_many_kinks_of_which_one_holds_the_states():
+    """What remains of a limit at a finite depth is no sign that it ends further on."""
+    loss = sum(Abs(u - Rational(k, 5)) / 10 for k in range(-5, 6))
+    solution = ConvexProblem(data(loss) + half).cavity().solve({alpha: 2})
+    assert solution[size] == solution[response(w)] == 0
 
 
 @pytest.mark.parametrize(
@@ -327,32 +333,6 @@ def test_a_bound_that_nothing_opens_leaves_the_data_to_themselves():
     assert float(solution[average(gap**2)]) == pytest.approx(2, rel=1e-9)
     assert solution.stability == 0
     assert "at rest" in str(solution)
-
-
-def test_what_continuation_from_near_loads_finds_is_sifted_as_a_root(monkeypatch):
-    """Where nothing else finds one: an admissible point is the solution, and another one is none."""
-    solution = ConvexProblem(data(Max(0, 1 - u)) + half).cavity().solve({alpha: 2})
-    task, given = solution.task, solution.given
-    root = {s: float(v) for s, v in solution.values.items()}
-    others = tuple(attempt for attempt in attempts.ATTEMPTS if attempt.name != "saddle")
-    monkeypatch.setattr(attempts, "ATTEMPTS", others)
-    monkeypatch.setattr(attempts, "root_from_afar", lambda *_args: None)
-    monkeypatch.setattr(attempts, "along_values", lambda *_args, **_kinds: None)
-    monkeypatch.setattr(attempts, "limit_at_rest", lambda *_args: None)
-    monkeypatch.setattr(attempts, "roots_of", lambda *_args, **_kinds: [])
-    for side, found in ((1, True), (-1, False)):
-        point = {s: side * v for s, v in root.items()}
-
-        def along_load(_task, _given, begin, p=point, **_):
-            return (p if begin in NEAR else None), None
-
-        monkeypatch.setattr(attempts, "along_load", along_load)
-        if found:
-            again = attempts.solve_given(task, given, lambda o: o)
-            assert {s: float(v) for s, v in again.values.items()} == pytest.approx(root)
-        else:
-            with pytest.raises(NotConverged, match="admissible"):
-                attempts.solve_given(task, given, lambda o: o)
 
 
 SHARE = Symbol("share")

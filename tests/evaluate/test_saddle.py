@@ -7,7 +7,9 @@ import pytest
 from sympy import Abs, Eq, Max, Rational, Sum, Symbol, exp, log, sqrt
 
 from symcavity import ConvexProblem, Coupling, Feature, FlatMinimum, Global, Infeasible, N, P, Quenched, alpha, i, mu
-from symcavity.evaluate.binding import bind, read_values, task_of
+from symcavity.evaluate.binding import bind
+from symcavity.evaluate.given.checked_values import read_values
+from symcavity.evaluate.solve import task_of
 from symcavity.evaluate.solving.outcomes import Ended, Handover
 from symcavity.evaluate.solving.saddle import root
 from symcavity.evaluate.solving.saddle_attempt import applies, attempt

@@ -6,7 +6,7 @@ from sympy import symbols
 
 from symcavity.algebra.joint import JointAverage, JointLaw, LawSymbol, slope
 from symcavity.errors import UnsupportedLaw
-from symcavity.evaluate.averages.joint_laws import Family
+from symcavity.evaluate.averages.joint_laws import SharedNodes
 
 a, b, curve, q = symbols("a b curve q", positive=True)
 NAMES = ["p1", "p2", "s", "w1", "w2", "t1", "t2", "e1", "e2", "i1", "i2"]
@@ -32,7 +32,7 @@ LAW = JointLaw(
 def test_the_law_is_soft_and_then_shorter():
     """The proximal map in closed form over a fine grid; the slope of the length alone is refused, for it is open."""
     nodes = [JointAverage(body, LAW, [q, 0, q]) for body in (w1**2, slope(w1, i1), p1**2)]
-    family = Family(LAW, nodes[0].covariance)
+    family = SharedNodes(LAW, nodes[0].covariance)
     for node in nodes:
         family.join(node)
     found = [family.average(node, (1.0, 1.0, 1.0, 1.0), ()) for node in nodes[:2]]
@@ -52,7 +52,7 @@ def test_the_law_settles_where_its_corner_is_small_and_far_from_the_middle():
     pairs = [[m.xreplace({e1: e1 + curve}) for m in pair] for pair in LAW.pairs]
     moved = JointLaw(LAW.unknowns, LAW.fields, LAW.equations, pairs, [], LAW.sources)
     node = JointAverage(w1**2, moved, [q, 0, q])
-    family = Family(moved, node.covariance)
+    family = SharedNodes(moved, node.covariance)
     family.join(node)
     params = [{a: 0.1, b: 0.2, curve: 0.8, q: 0.8}[s] for s in family.leaves]
     found = family.average(node, tuple(params), ())
@@ -68,7 +68,7 @@ def test_independent_samples_share_the_code_of_their_law():
     """The law is the same with whatever set of samples; another law has code of its own."""
     other = JointLaw(LAW.unknowns, LAW.fields, LAW.equations, LAW.pairs, [], LAW.sources, 3)
     moved = JointLaw(LAW.unknowns, LAW.fields, [2 * e for e in LAW.equations], LAW.pairs, [], LAW.sources)
-    one, two, three = (Family(law, JointAverage(w1, law, [q, 0, q]).covariance) for law in (LAW, other, moved))
+    one, two, three = (SharedNodes(law, JointAverage(w1, law, [q, 0, q]).covariance) for law in (LAW, other, moved))
     assert one.at.code is two.at.code
     assert one.at.code is not three.at.code
     assert two.law.scramble == 3 != one.law.scramble

@@ -150,9 +150,9 @@ def test_the_record_says_what_is_descended():
     [
         (Sum(Abs(heard - y[mu]), (mu, 1, P)) + ridge, [], "The slope of .* jumps"),
         (Sum(Abs(w[i]), (i, 1, N)) + Sum(error**2, (mu, 1, P)), [], "The slope of .* jumps"),
-        (ridge, [heard >= 1], "The constraint .* in the way"),
+        (ridge, [heard >= 1], "does not keep the constraint"),
         (ridge, [Eq(heard, y[mu])], "defines no state"),
-        (Sum(error**2, (mu, 1, P)), [Sum(w[i] ** 2, (i, 1, N)) <= N], "The constraint .* in the way"),
+        (Sum(error**2, (mu, 1, P)), [Sum(w[i] ** 2, (i, 1, N)) <= N], "does not keep the constraint"),
         (sqrt(Sum(w[i] ** 2, (i, 1, N))) * sqrt(N) + Sum(error**2, (mu, 1, P)), [], "not a sum of functions"),
     ],
 )

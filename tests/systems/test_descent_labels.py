@@ -61,7 +61,7 @@ def test_every_step_is_judged(moving):
 
 def test_responses_to_each_of_two_fields_are_written_in_every_format():
     derivation = LOGISTIC.flow().cavity().derivation
-    assert "{d I_{( 2 )}^{\\nu}}" in derivation.to_latex()
+    assert "{d I_{2}^{\\nu}}" in derivation.to_latex()
     assert "dI⁰(s)" in str(derivation)
     assert "<math" in derivation.to_html()
 

@@ -7,7 +7,7 @@ from sympy import Eq, Ne, Rational, Sum, Symbol, exp, log, sqrt
 from symcavity import Ball, ConvexProblem, Coupling, Datum, Feature, N, P, PointCloud, alpha, average, i, mu
 from symcavity.algebra.joint import JointLaw, LawSymbol
 from symcavity.derivations import soft_manifold
-from symcavity.evaluate.averages.edges import Edges
+from symcavity.evaluate.averages.edges import VanishingPairs
 
 C = Symbol("C", positive=True)
 x, z = Coupling("x"), Coupling("z")
@@ -69,7 +69,7 @@ def test_an_edge_of_a_law_that_is_not_linear():
     size = Symbol("size", positive=True)
     gap = (a - field) / size + exp(a) / (1 + exp(a))
     law = JointLaw([a, b], [field], [], [(gap, a + b - 1), (C - gap, b)], [(c, gap)], [])
-    edges = Edges(law, [c - C, c, 3 * c - 3 * C, c - C / 2, a + b - 1, sqrt(a) - c, log(c)], [size, C])
+    edges = VanishingPairs(law, [c - C, c, 3 * c - 3 * C, c - C / 2, a + b - 1, sqrt(a) - c, log(c)], [size, C])
     found = edges.vanishing(np.arange(4), {size: 0.7234, C: 0.3})
     open_, free, idle = 0b10, 0b11, 0b01  # the second member of the first pair is zero and the first of the second...
     assert found[:, open_].tolist() == [True, False, True, False, True, False, False]

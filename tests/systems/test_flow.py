@@ -9,6 +9,7 @@ from symcavity import (
     DeclarationError,
     N,
     Noise,
+    NotConverged,
     P,
     Quenched,
     System,
@@ -101,6 +102,21 @@ def test_a_network_against_instances():
         run.compare(NETWORK.simulate(values, N=50, seeds=2, until=3, step="1/2"), [SIZE])
 
 
+def test_paths_that_swing_up_at_one_step_only_are_refused():
+    """A stiff force far from rest: few sites are there, and their squares would be all that averages show."""
+    y = Variable("y", i, over=t)
+    force = -y[i, t] - x[i, t] - x[i, t] ** 3 + Sum(J[i, j] * x[j, t], (j, 1, N))
+    stiff = System(
+        [Eq(Derivative(x[i, t], t), y[i, t]), Eq(Derivative(y[i, t], t), force)],
+        initial=[Eq(x[i, 0], a[i]), Eq(y[i, 0], 0)],
+    ).cavity()
+    values = {g: 1, r: 1, a: {0: "999/1000", "7/2": "1/1000"}}
+    with pytest.raises(NotConverged, match="some paths of"):
+        stiff.evolve(values, until=3, step="1/5", paths=2000, seed=1)
+    run = stiff.evolve(values, until=1, step="1/20", paths=1000, seed=1)
+    assert run.errors[SIZE].max() < 0.05
+
+
 @pytest.mark.parametrize("system", [LINEAR, FLOW])
 def test_every_claim_is_checked_and_holds(system):
     rows = list(system.cavity().derivation.verify(dps=15))
@@ -112,7 +128,7 @@ def test_the_record_reads_as_integrals():
     derivation = NETWORK.cavity().derivation
     assert "∫[0..t] F₀₀(t, s)" in derivation.to_text()
     assert "\\int_{0}^{t}" in derivation.to_latex()
-    assert "gives the rates there" in " ".join(derivation.to_text().split())
+    assert "gives the rates at that time" in " ".join(derivation.to_text().split())
     assert "Integral(" in str(NETWORK.cavity())
 
 

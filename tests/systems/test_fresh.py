@@ -1,7 +1,9 @@
 """Averages over sites that took no part in training: errors of generalisation, against what is known of them."""
 
+from statistics import NormalDist
+
 import pytest
-from sympy import Eq, Max, Rational, Sum, Symbol, acos, exp, log, pi, sign, simplify, sqrt
+from sympy import Abs, Eq, Max, Rational, Sum, Symbol, acos, exp, log, pi, sign, simplify, sqrt
 
 from symcavity import (
     ConvexProblem,
@@ -10,6 +12,7 @@ from symcavity import (
     DeclarationError,
     Feature,
     FlatMinimum,
+    Global,
     N,
     P,
     Quenched,
@@ -133,11 +136,11 @@ def test_the_loss_is_larger_where_nothing_was_learned_from_the_datum():
     ("observable", "words"),
     [
         (lambda: average(fresh(Datum("lambda")[mu])), "took part"),
-        (lambda: average(fresh(h) / 2), "beside something else"),
+        (lambda: average(fresh(h) / 2), "mixes fresh"),
         (lambda: fresh(h), "differs from site to site"),
         (lambda: Sum(fresh(h), (mu, 1, P)), "differs from site to site"),
-        (lambda: average(fresh(fresh(h))), "disturbs nobody"),
-        (lambda: average(fresh(response(w[i]))), "disturbs nobody"),
+        (lambda: average(fresh(fresh(h))), "no effect on others"),
+        (lambda: average(fresh(response(w[i]))), "no effect on others"),
         (lambda: average(fresh(Sum(Coupling("other")[mu, i] * w[i], (i, 1, N)))), "no sum of the declaration"),
     ],
 )
@@ -208,3 +211,30 @@ def test_a_test_error_that_differs_among_minimisers_is_none():
     with pytest.raises(FlatMinimum):
         sim[average(fresh(residual**2))]
     assert float(sim[average(fresh(noise[mu] ** 2))].mean) == pytest.approx(0.25)
+
+
+def test_data_of_unequal_variance_are_confused_by_their_own():
+    """The covariance of a fresh field holds the parameters of its site: here its class sets its noise."""
+    y, d = Quenched(("y", "d"), mu, law={(1, 1): HALF, (-1, 4): HALF})
+    m, b = Quenched("m", i), Global("b")
+    field = Sum(Coupling("x", mean=y[mu] * m[i] / N, variance=d[mu] / N)[mu, i] * w[i], (i, 1, N)) + b
+    problem = ConvexProblem(Sum((1 - y[mu] * field) ** 2, (mu, 1, P)) / 2 + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2)
+    theory = problem.cavity()
+    solution = theory.solve({alpha: 2, gamma: HALF, m: {1: 1}})
+    signal, size = (float(solution[average(e)]) for e in (m[i] * w[i], w[i] ** 2))
+    bias = float(solution[b])
+    wrong = sum(NormalDist().cdf(-(signal + s * bias) / (c * size) ** 0.5) / 2 for s, c in ((1, 1), (-1, 4)))
+    assert float(solution[average(fresh(y[mu] * field < 0))]) == pytest.approx(wrong, rel=1e-12)
+    squares = sum(((1 - signal - s * bias) ** 2 + c * size) / 2 for s, c in ((1, 1), (-1, 4)))
+    assert float(solution[average(fresh((1 - y[mu] * field) ** 2))]) == pytest.approx(squares, rel=1e-12)
+
+
+def test_the_variance_of_a_fresh_field_is_that_of_its_site():
+    """A parameter whose law is a value, and which stands in the variance alone."""
+    e = Quenched("e", mu)
+    field = Sum(Coupling("x", variance=e[mu] / N)[mu, i] * (w[i] - t[i]), (i, 1, N))
+    problem = ConvexProblem(Sum((1 - field) ** 2, (mu, 1, P)) / 2 + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2)
+    solution = problem.cavity().solve({alpha: 2, gamma: HALF, t: {1: 1}, e: {1: HALF, 4: HALF}})
+    size = float(solution[average((w[i] - t[i]) ** 2)]) ** 0.5
+    assert float(solution[average(fresh(field**2))]) == pytest.approx(2.5 * size**2, rel=1e-12)
+    assert float(solution[average(fresh(Abs(field)))]) == pytest.approx(1.5 * size * (2 / float(pi)) ** 0.5, rel=1e-12)

@@ -65,6 +65,20 @@ def test_a_linear_network_forgets_at_the_edge_of_its_spectrum(gain, reciprocity)
     assert rest.errors.lyapunov < 0.02
 
 
+def test_a_kind_that_answers_at_once_has_no_beginning_and_passes_changes_on():
+    """Modes between units: the product of two random matrices is one, of the variance <d^2> K/N."""
+    k, K = Sites("k", "K")
+    L, R = (Coupling(name, between=(i, k), variance=1 / N) for name in "LR")
+    z, d = Variable("z", k, over=t), Quenched("d", k)
+    laws = [
+        Eq(x[i, t + 1], Sum(L[i, k] * d[k] * z[k, t], (k, 1, K)) + xi[i, t]),
+        Eq(z[k, t], Sum(R[i, k] * tanh(x[i, t]), (i, 1, N))),
+    ]
+    values = {K / N: "1/2", d: {3: "1/2", 1: "1/2"}, D: "1/2", a: HALF}
+    rest = System(laws, initial=BEGIN).cavity().stationary(values, until=16, paths=2500, seed=1)
+    assert abs(rest.lyapunov - exact(np.sqrt(2.5), 0.5)) < 4 * rest.errors.lyapunov < 0.1
+
+
 def test_what_is_sampled_is_the_lowest_state_of_a_particle():
     chaotic = System(
         [Eq(Derivative(x[i, t], t), -x[i, t] + heard(lambda u: erf(sqrt(pi) * u / 2)))], initial=BEGIN

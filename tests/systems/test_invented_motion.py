@@ -1,13 +1,15 @@
 """Declarations that move, made up as a user would: delays, adaptation, mini-batches of a loss with a kink, a ring."""
 
 import pytest
-from sympy import Abs, Eq, Piecewise, Rational, Sum, Symbol, sign, symbols, tanh
+from sympy import Abs, Eq, Piecewise, Rational, Sum, Symbol, cos, exp, sign, sin, sqrt, symbols, tanh
 
 from symcavity import (
     ConvexProblem,
     Coupling,
+    DeclarationError,
     Derivation,
     Feature,
+    Global,
     N,
     Noise,
     P,
@@ -105,3 +107,79 @@ def test_a_ring_of_kinds_has_a_stationary_state():
     rest = system.cavity().stationary(values, until=16, paths=400)
     assert rest.moves
     assert rest[lag](0) > rest[lag](8) > 0
+
+
+# -- functions of a difference of states, and averages of fields -------------------------------------
+
+J, g = Coupling("J", between=(i, i), variance=1 / N), Symbol("g", positive=True)
+
+
+def driven_by(heard):
+    return System([Eq(x[i, t + 1], x[i, t] / 2 + g * heard)], initial=[Eq(x[i, 0], a[i])])
+
+
+def summed(body):
+    return Sum(J[i, j] * body, (j, 1, N))
+
+
+SPELT = {
+    "sine": (summed(sin(x[j, t] - x[i, t])), cos(x[i, t]) * summed(sin(x[j, t])) - sin(x[i, t]) * summed(cos(x[j, t]))),
+    "exponential": (summed(exp(sin(x[j, t]) - cos(x[i, t]))), exp(-cos(x[i, t])) * summed(exp(sin(x[j, t])))),
+    "power": (summed(2 ** (tanh(x[j, t]) - a[i])), 2 ** (-a[i]) * summed(2 ** tanh(x[j, t]))),
+}
+
+
+@pytest.mark.parametrize("name", SPELT)
+def test_a_function_of_two_sites_is_a_sum_of_products(name):
+    values = {g: "1/4", a: HALF}
+    short, long = (driven_by(heard).cavity() for heard in SPELT[name])
+    size = average(x[i, t] * x[i, s])
+    runs = [theory.evolve(values, until=4, paths=500, seed=1)[size] for theory in (short, long)]
+    assert runs[0] == pytest.approx(runs[1], rel=1e-9)
+    sim = driven_by(SPELT[name][0]).simulate(values, N=300, seeds=8, until=4)
+    assert short.evolve(values, until=4, paths=6000).compare(sim, [size]).rows[0].rms < 3
+
+
+def test_oscillators_are_judged():
+    found = driven_by(SPELT["sine"][0]).cavity().derivation.verify(15)
+    assert not found.failed
+    assert not found.unchecked
+
+
+def test_a_function_without_an_addition_theorem_is_refused():
+    with pytest.raises(DeclarationError, match="mixes both sites"):
+        driven_by(summed(tanh(x[j, t] - x[i, t])))
+
+
+def test_an_average_of_fields_that_all_sites_share():
+    """A spherical model: its multiplier follows from states and fields; the field need not have a name."""
+    z, u = Global("z", over=t), Variable("u", i, over=t)
+    S = Coupling("S", between=(i, i), variance=1 / N, reciprocity=1)
+    pull = Sum(S[i, j] * x[j, t], (j, 1, N))
+    values, size = {g: "1/5", a: HALF}, average(x[i, t] * x[i, s])
+    begin = [Eq(x[i, 0], a[i]), Eq(z[0], 1)]
+    step = Eq(x[i, t + 1], x[i, t] + g * (pull - z[t] * x[i, t]))
+    short = System([step, Eq(z[t + 1], average(x[i, t] * pull))], initial=begin)
+    named = System([step, Eq(u[i, t], pull), Eq(z[t + 1], average(x[i, t] * u[i, t]))], initial=begin)
+    runs = [one.cavity().evolve(values, until=5, paths=4000, seed=1) for one in (short, named)]
+    assert runs[0][size] == pytest.approx(runs[1][size], rel=1e-9)
+    shared = average(x[i, t] * pull)
+    assert runs[0].compare(short.simulate(values, N=300, seeds=8, until=5), [size, shared]).rows[1].rms < 3
+    found = short.cavity().derivation.verify(15)
+    assert not found.failed
+    assert not found.unchecked
+
+
+def test_a_parameter_of_a_descent_may_have_any_name():
+    """Fields, messages, the time and the mask of a descent take other names than the rate and the momentum."""
+    X, w, y = Coupling("x"), Feature("w"), Quenched("y", mu)
+    problem = ConvexProblem(Sum(sqrt(1 + (Sum(X[mu, i] * w[i], (i, 1, N)) - y[mu]) ** 2), (mu, 1, P)))
+    names = (("eta", "m", "b"), ("h", "t", "lambda"), ("lambda", "h", "s"))
+    runs = []
+    for rate, momentum, batch in ((Symbol(name, positive=True) for name in row) for row in names):
+        theory = problem.descent(rate=rate, momentum=momentum, batch=batch).cavity()
+        values = {rate: h, momentum: "1/4", batch: h, alpha: 2, y: HALF}
+        runs.append(theory.evolve(values, until=3, paths=4000, seed=1))
+    first, *others = ((run[average(w[i] ** 2)], run.errors[average(w[i] ** 2)]) for run in runs)
+    for size, error in others:
+        assert (abs(size - first[0]) <= 5 * (error + first[1])).all()

@@ -5,7 +5,7 @@ from references import near
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import norm
-from sympy import Eq, Rational, Sum, Symbol, exp, log, sqrt
+from sympy import Abs, Eq, Heaviside, Max, Piecewise, Rational, Sum, Symbol, exp, log, sqrt
 from sympy.stats import Poisson
 
 from symcavity import (
@@ -15,9 +15,12 @@ from symcavity import (
     Datum,
     Feature,
     N,
+    NotConverged,
     P,
     Quenched,
+    RoughSolution,
     System,
+    UnsupportedLaw,
     ValuesError,
     alpha,
     average,
@@ -84,6 +87,40 @@ def test_a_logarithm_implies_its_bound():
     barrier = ridge - C * Sum(log(heard), (mu, 1, P))
     plain, bounded = (ConvexProblem(barrier, some).cavity().solve({alpha: 1, C: 1}) for some in ([], [heard >= 0]))
     assert abs(plain[average(w[i] ** 2)] - bounded[average(w[i] ** 2)]) < 1e-13
+
+
+def test_no_state_ends_beyond_the_case_in_which_a_logarithm_is_read():
+    """Fair's loss and a power of a hinge by cases are those without cases; others with a pole in their own case."""
+    error = 1 - heard
+    power = Rational(3, 2)
+    fair = (
+        Abs(error) - log(1 + Abs(error)),
+        Piecewise((error - log(1 + error), error >= 0), (-error - log(1 - error), True)),
+        Heaviside(error) * (error - log(1 + error)) + Heaviside(-error) * (-error - log(1 - error)),
+    )
+    hinges = (Max(0, error) ** power, Piecewise((error**power, heard < 1), (0, True)))
+    for losses in (fair, hinges):
+        theories = [ConvexProblem(ridge + Sum(loss, (mu, 1, P))).cavity() for loss in losses]
+        first, *others = (theory.solve({alpha: 2})[average(w[i] ** 2)] for theory in theories)
+        assert all(abs(other / first - 1) < 1e-12 for other in others)
+
+
+def test_a_logarithm_whose_end_other_cases_pass_by_is_refused():
+    going_on = Piecewise((heard - log(1 + heard), heard > -2), (2, True)) - heard / 3
+    with pytest.raises(UnsupportedLaw, match="may go on beyond its end"):
+        ConvexProblem(ridge + Sum(going_on, (mu, 1, P)))
+    ended = ConvexProblem(ridge + Sum(going_on, (mu, 1, P)), [1 + heard >= 0])
+    assert ended.cavity().solve({alpha: 1}).residual < 1e-10
+
+
+def test_beyond_separability_a_barrier_has_no_minimum():
+    """Only zero weights meet h >= 0 there, and no field is positive; at the edge few digits are left."""
+    theory = BARRIER.cavity()
+    for load in ("21/10", 3):
+        with pytest.raises(NotConverged):
+            theory.solve({alpha: load, C: 1})
+    with pytest.warns(RoughSolution, match="about"):
+        theory.solve({alpha: 2, C: 1})
 
 
 def test_no_root_of_a_state_has_such_an_end():

@@ -176,8 +176,8 @@ def test_every_claim_is_checked_and_holds(system):
 
 def test_the_record_reads_as_one():
     text = NETWORK.cavity().derivation.to_text()
-    assert "What happens later has no influence" in " ".join(text.split())
-    assert "the equations are filled forward" in " ".join(text.split())
+    assert "A source has no influence on earlier states" in " ".join(text.split())
+    assert "the equations are solved forward in time" in " ".join(text.split())
     assert "S^ux(t, s)" in text
     latex = NETWORK.cavity().derivation.to_latex()
     assert "\\eta_{0} ( t )" in latex
@@ -230,13 +230,13 @@ def test_messages_name_nothing_that_was_not_declared(equations, initial, said):
 
 def test_what_is_not_supported_says_so():
     theory = NETWORK.cavity()
-    with pytest.raises(UnsupportedLaw, match="move"):
+    with pytest.raises(UnsupportedLaw, match="depend on time"):
         theory.solve({g: 1, r: 0, h: 1, a: 1})
     with pytest.raises(UnsupportedLaw, match="not exact"):
         theory.evolve({g: 1, r: 0, h: 1, a: 1}, until=3, method="exact")
     still = Variable("q", i)
     rest = System([Eq(still[i], Sum(J[i, j] * still[j], (j, 1, N)) / 3 + a[i])])
-    with pytest.raises(UnsupportedLaw, match="do not move"):
+    with pytest.raises(UnsupportedLaw, match="do not depend on time"):
         rest.cavity().evolve({g: 1, r: 0, a: 1}, until=3)
 
 
@@ -271,7 +271,7 @@ def test_a_sum_before_the_beginning_is_heard_where_its_states_are_given():
     found = theory.derivation.verify(15)
     assert not found.failed
     assert not found.unchecked
-    assert "or what it sums there" in " ".join(theory.derivation.to_text().split())
+    assert "or the state that it sums" in " ".join(theory.derivation.to_text().split())
 
 
 def test_a_saturating_sum_before_the_beginning_against_instances():

@@ -40,7 +40,7 @@ NONLINEAR = System(
 )
 
 X, w, lam, teacher = Coupling("x"), Variable("w", i, over=t), Variable("lambda", mu, over=t), Quenched("w0", i)
-mask = Quenched("m", mu, over=t)
+mask, noise = Quenched("m", mu, over=t), Quenched("e", mu)
 residual = Sum(X[mu, i] * (w[i, t] - teacher[i]), (i, 1, N))
 BATCHES = System(
     [
@@ -90,6 +90,57 @@ def test_masks_against_instances_and_full_batches_are_no_batches():
     known = full.cavity().evolve(RATE, until=3)[TEST].astype(float)
     assert np.allclose(whole[TEST], known, rtol=0.05)
     assert abs(run[TEST][5] - known[3]) > 0.01
+
+
+apart = Variable("h", mu, over=t)
+SHARES = System(  # the same with a name for the sum: the mask multiplies a state
+    [
+        BATCHES.typed[0][0],
+        Eq(lam[mu, t], mask[mu, t] * (apart[mu, t] - noise[mu])),
+        Eq(apart[mu, t], residual),
+    ],
+    initial=[Eq(w[i, 0], 0)],
+)
+GIVEN = RATE | {mask: {0: "3/4", 4: "1/4"}, noise: {"1/2": "1/2", "-1/2": "1/2"}, eta: "1/8"}
+
+
+def test_masks_that_multiply_states_keep_a_linear_law_exact():
+    """The first step by hand; then the covariance of all weights of some large instances, without drawing a mask."""
+    run = SHARES.cavity().evolve(GIVEN, until=8)
+    assert run.method == "exact"
+    # w_1 is eta alpha w_0, and noise of the variance eta^2 alpha <m^2> (1 + <e^2>)
+    assert run[TEST][1] == (1 - Fraction(3, 8)) ** 2 + Fraction(1, 64) * 3 * 4 * Fraction(5, 4)
+    size, curves = 240, []
+    for seed in range(8):
+        rng = np.random.default_rng([5, seed])
+        data, labels = rng.standard_normal((3 * size, size)) / np.sqrt(size), rng.choice([-0.5, 0.5], 3 * size)
+        far = rng.choice([-1.0, 1.0], size)
+        step, push, spread, curve = np.eye(size) - data.T @ data / 8, data.T @ labels / 8, np.outer(far, far), [1.0]
+        for _ in range(8):
+            gaps = np.einsum("pi,ij,pj->p", data, spread, data, optimize=True) - 2 * labels * (data @ far) + labels**2
+            cross = np.outer(step @ far + push / 2, push)
+            spread = step @ spread @ step + cross + cross.T + 3 * data.T @ (gaps[:, None] * data) / 64
+            far = step @ far + push
+            curve.append(np.trace(spread) / size)
+        curves.append(curve)
+    mean, error = np.mean(curves, axis=0), np.std(curves, axis=0, ddof=1) / np.sqrt(len(curves))
+    assert np.all(abs(run[TEST].astype(float) - mean) < 5 * error + 0.002)
+    assert np.all(error < 0.02)
+    whole = SHARES.cavity().evolve(GIVEN | {mask: {1: 1}}, until=8)
+    assert abs(float(whole[TEST][8]) - mean[8]) > 0.05
+
+
+def test_what_masks_add_and_is_not_known_is_sampled_or_refused():
+    run = SHARES.cavity().evolve(GIVEN, until=3)
+    with pytest.raises(UnsupportedLaw, match="contribution of masks"):
+        assert run[average(noise[mu] ** 2 * lam[mu, t] ** 2)]
+    assert run[average(noise[mu] * lam[mu, t])][0] == Fraction(-1, 4)
+    twice = System([Eq(lam[mu, t], mask[mu, t] * apart[mu, t] + mask[mu, t]), *SHARES.typed[0][::2]],
+                   initial=[Eq(w[i, 0], 0)])  # fmt: skip
+    assert twice.cavity().evolve(RATE | {mask: {0: "3/4", 4: "1/4"}}, until=2).method == "exact"
+    other = Variable("o", mu, over=t)
+    both = [*SHARES.typed[0], Eq(other[mu, t], mask[mu, t] * apart[mu, t])]
+    assert System(both, initial=[Eq(w[i, 0], 0)]).cavity().evolve(GIVEN, until=2, paths=400).method == "paths"
 
 
 def test_the_same_seed_draws_the_same_noise():

@@ -9,6 +9,7 @@ from sympy.stats import Normal, Uniform
 from symcavity import (
     Coupling,
     DeclarationError,
+    Global,
     N,
     Noise,
     NotConverged,
@@ -168,7 +169,7 @@ def test_what_is_asked_for_wrongly_says_so(in_steps):
         STEPS.cavity().stationary(IN_STEPS, until=20, step=1)
     with pytest.raises(ValuesError, match="longest lag"):
         STEPS.cavity().stationary(IN_STEPS, until=3)
-    with pytest.raises(UnsupportedLaw, match="no response of one state"):
+    with pytest.raises(UnsupportedLaw, match="not the response of one state"):
         assert in_steps.lyapunov
     with pytest.raises(DeclarationError, match="lag 50 is not sampled"):
         in_steps[LAG](50)
@@ -240,3 +241,28 @@ def test_a_memory_that_is_left_out_is_seen(in_steps, monkeypatch):
     monkeypatch.setattr(ring.RingRun, "_returned", lambda _self, _f, _t: 0.0)
     deaf = STEPS.cavity().stationary(IN_STEPS, until=40, paths=2000, seed=2)
     assert abs(deaf[LAG](0) - in_steps[LAG](0)) > 6 * in_steps.errors[LAG](0)
+
+
+def test_states_that_die_out_are_at_rest_and_responses_are_known_where_nothing_comes_back():
+    """A readout that all units hear, and couplings too weak to keep an activity up."""
+    quiet = network(tanh, more=Sum(tanh(x[j, t]), (j, 1, N)) / (3 * N)).cavity()
+    rest = quiet.stationary({g: "1/4", r: 0, a: BEGIN}, until=8, step="1/2", paths=400, seed=1)
+    assert not rest.moves
+    assert abs(rest[LAG](0)) < 1e-8
+    assert rest[ANSWER](1) == pytest.approx(0.75**3, rel=1e-6)  # at the finer step, three steps after the first
+
+
+def test_a_number_that_all_sites_share_is_read_in_a_stationary_state():
+    m, size = Global("m", over=t), average(x[i, t] ** 2)
+    field = Sum(J[i, j] * tanh(x[j, t]), (j, 1, N)) / 2
+    shared = System(
+        [Eq(x[i, t + 1], x[i, t] / 2 + field + m[t] / 2 + Rational(1, 4)), Eq(m[t], average(tanh(x[i, t])))],
+        initial=[Eq(x[i, 0], a[i])],
+    )
+    values = {g: "1/2", r: "1/2", a: {1: 1}}
+    rest = shared.cavity().stationary(values, until=20, paths=2000, seed=1)
+    sim = shared.simulate(values, N=300, seeds=8, until=40)
+    seen = np.asarray(sim[m[t]].samples)[:, -1]
+    assert rest[m[t]] == pytest.approx(rest[average(tanh(x[i, t]))], rel=1e-12)
+    assert abs(rest[m[t]] - seen.mean()) < 4 * np.hypot(seen.std(ddof=1) / np.sqrt(8), rest.errors[m[t]])
+    assert abs(rest[m[t]] * rest[size] - rest[m[t] * size]) < 1e-3

@@ -13,6 +13,7 @@ from symcavity.model.quantities import Datum, Feature, Quenched
 
 w, j, c = Feature("w"), symbols("j", integer=True), Symbol("c", positive=True)
 J = Coupling("J", between=(i, i), mean=c / N)
+K = Coupling("K", between=(i, i), mean=1 / N, variance=Rational(1, 100) / N)
 field = Sum(J[i, j] * w[j], (j, 1, N))
 STEPS = {
     "step": Heaviside(field - 1),
@@ -63,3 +64,17 @@ def test_units_that_only_pass_a_jump_on_are_not_warned_of(recwarn):
     learned = Eq(w[i], Sum(x[mu, i] * t[mu], (mu, 1, P)))
     System([learned, heard]).cavity().solve({alpha: 2})
     assert not [r for r in recwarn if r.category is JumpingLaw]
+
+
+def test_silence_is_told_beside_an_epidemic():
+    """Units that are active in proportion to what excites them: what dies out is a solution beside what lasts."""
+    epidemic = System([Eq(w[i], (1 - w[i]) * c * Sum(K[i, j] * w[j], (j, 1, N)))])
+    theory = epidemic.cavity()
+    lasting = theory.solve({c: 2})
+    assert float(lasting[average(w[i])]) == pytest.approx(0.4975, abs=1e-3)  # 1 - 1/2, and what the scatter takes
+    assert any("at rest solve the equations, too" in said for said in lasting.remarks)
+    sim = epidemic.simulate({c: 2}, N=60, seeds=2)
+    assert sim[average(w[i])].mean == 0
+    assert "a fixed point that repels" in str(theory.compare(sim, [average(w[i])]))
+    driven = System([Eq(w[i], tanh(Sum(K[i, j] * w[j], (j, 1, N))) / 2 + Rational(1, 10))])
+    assert not driven.cavity().solve({}).remarks

@@ -143,7 +143,7 @@ def test_every_claim_is_checked_and_holds(system):
 def test_the_record_tells_of_what_is_shared():
     derivation = SLOW.cavity().derivation
     text = " ".join(derivation.to_text().split())
-    assert "What all sites share, b(t)," in text
+    assert "The variables b(t), M_(u, x)(t) and M_x(t), which all sites share, follow" in text
     assert "b(t + 1) = " in text
 
 
@@ -179,3 +179,12 @@ def test_means_that_grow_are_refused():
     still = Global("B")
     with pytest.raises(UnsupportedLaw, match="over=t"):
         System([Eq(x[i, t + 1], Sum(J[i, j] * x[j, t], (j, 1, N)) - still)], initial=[Eq(x[i, 0], 0)])
+
+
+def test_a_shared_number_that_is_a_factor_of_an_average():
+    grown = Eq(b[t + 1], b[t] * average(x[i, t] ** 2) / 2)
+    system = System([SLOW.typed[0][0], grown], initial=[Eq(x[i, 0], a[i]), Eq(b[0], 1)])
+    both = b[t] * average(x[i, t] ** 2)
+    run = agrees(system, {g: "1/2", c: "1/2", a: {1: "3/4", -1: "1/4"}}, [b[t], both], until=4)
+    assert run[both] == pytest.approx(run[b[t]] * run[average(x[i, t] ** 2)], rel=0.01)  # batches differ
+    assert run[b[t]][1] == pytest.approx(0.5, rel=1e-12)

@@ -2,18 +2,21 @@
 
 import numpy as np
 import pytest
-from sympy import Abs, Eq, Max, Rational, Sum, Symbol, sqrt, tanh
+from sympy import Abs, Eq, Max, Piecewise, Rational, Sum, Symbol, asinh, atanh, erf, erfinv, exp, log, sqrt, tanh
 
 from symcavity import (
     ConvexProblem,
     Coupling,
+    DeclarationError,
     Feature,
+    Global,
     N,
     P,
     Quenched,
     Sites,
     System,
     UnsupportedLaw,
+    ValuesError,
     Variable,
     alpha,
     average,
@@ -21,9 +24,12 @@ from symcavity import (
     mu,
 )
 from symcavity.evaluate.averages.compiler import Compiled
+from symcavity.model.equations import Equation
+from symcavity.model.rewriting import Declaration
+from symcavity.model.rewritings.inverses import Inverses
 
 x, w, v, s = Coupling("x"), Feature("w"), Feature("v"), Feature("s")
-t, xi, j = Quenched("t", i), Quenched("xi", i), Symbol("j", integer=True)
+t, xi, e, j = Quenched("t", i), Quenched("xi", i), Quenched("e", mu), Symbol("j", integer=True)
 RIDGE = Sum(w[i] ** 2, (i, 1, N)) / 2
 HERMITE = np.polynomial.hermite_e.hermegauss(120)
 
@@ -115,3 +121,131 @@ def test_a_power_that_is_not_known_is_refused_for_what_it_is():
     with pytest.raises(UnsupportedLaw, match="slope"):
         ConvexProblem(loss + Sum(Abs(w[i]) ** p, (i, 1, N))).cavity()
     assert norm_of(ConvexProblem(loss / 2 + Sum(Abs(w[i]) ** Rational(3, 2), (i, 1, N))), {alpha: 2}) > 0
+
+
+MASK = {0: Rational(1, 4), 1: Rational(1, 2), 2: Rational(1, 4)}
+
+
+class TestZerosAmongValues:
+    """A law with a zero, given as a value to a parameter that was taken as positive."""
+
+    @staticmethod
+    def weighted(m):
+        """Least squares whose data have weights."""
+        return ConvexProblem(RIDGE + Sum(m[mu] * (1 - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P)) / 2)
+
+    @pytest.mark.parametrize("law", [MASK, {0: 0.25, 1: 0.5, 2: "1/4"}], ids=["exact", "floats"])
+    def test_is_the_law_of_the_declaration(self, law):
+        """The same numbers and observables, where the mask is zero as well."""
+        open_, declared = Quenched("m", mu), Quenched("m", mu, law=MASK)
+        h = Sum(x[mu, i] * w[i], (i, 1, N))
+        theory = self.weighted(open_).cavity()
+        assert theory.taken  # without it nothing is tested
+        one = theory.solve({alpha: 2, open_: law})
+        two = self.weighted(declared).cavity().solve({alpha: 2})
+        for key in (average(w[i] ** 2), average(open_[mu] * (1 - h) > 0), average(open_[mu] * (1 - h) ** 2)):
+            assert float(one[key]) == pytest.approx(float(two[key]), rel=1e-10)
+        curve = theory.function(average(w[i] ** 2), alpha, values={"m": law})
+        assert float(curve(2)) == pytest.approx(float(two[average(w[i] ** 2)]), rel=1e-10)
+
+    def test_is_refused_where_the_declaration_says_positive(self):
+        """A contradiction of the user's own, and digits that floats do not have."""
+        positive, open_ = Quenched("m", mu, positive=True), Quenched("m", mu)
+        with pytest.raises(ValuesError, match="has the value 0"):
+            self.weighted(positive).cavity().solve({alpha: 2, positive: MASK})
+        with pytest.raises(ValuesError, match="has the value -1"):
+            self.weighted(open_).cavity().solve({alpha: 2, open_: {-1: Rational(1, 2), 0: Rational(1, 2)}})
+        with pytest.raises(ValuesError, match="digits"):
+            self.weighted(open_).cavity().solve({alpha: 2, open_: {0: 0.5, 1: 0.5}}, dps=30)
+
+
+@pytest.mark.parametrize(
+    ("inverse", "solved"),
+    [
+        (lambda f: Eq(atanh(w[i]), f), lambda f: Eq(w[i], tanh(f))),
+        (lambda f: Eq(f, erfinv(w[i])), lambda f: Eq(w[i], erf(f))),
+        (lambda f: Eq(log(w[i] / (1 - w[i])), f), lambda f: Eq(w[i], 1 / (1 + exp(-f)))),
+        (lambda f: Eq(2 * log(1 - w[i]) - 2 * log(w[i]), -2 * f), lambda f: Eq(w[i], 1 / (1 + exp(-f)))),
+        (lambda f: Eq(log(2 * w[i]), -f), lambda f: Eq(w[i], exp(-f) / 2)),
+    ],
+    ids=["atanh", "erfinv", "a ratio of logarithms", "a difference of logarithms", "a logarithm"],
+)
+def test_an_equation_in_an_inverse_function(inverse, solved):
+    """Its state ranges over an interval, which the equation as it stands does not say."""
+    J = Coupling("J", between=(i, i), variance=1 / (25 * N))
+    heard = Sum(J[i, j] * w[j], (j, 1, N)) + Rational(1, 2)
+    one, two = (System([law(heard)]).cavity() for law in (inverse, solved))
+    assert [str(e) for e in one.equations] == [str(e) for e in two.equations]
+
+
+def test_an_equation_in_an_inverse_function_that_stays():
+    """States beside it, or logarithms that are positive on both sides of a pole, leave it as it is."""
+    J = Coupling("J", between=(i, i), variance=1 / (25 * N))
+    heard = Sum(J[i, j] * w[j], (j, 1, N))
+    for entry in (Equation(asinh(w[i]) + w[i], heard), Equation(log(w[i] - 1) - log(w[i] - 2), heard)):
+        declaration = Declaration(None, (entry,))
+        assert Inverses(declaration).apply(declaration) == declaration
+
+
+@pytest.mark.parametrize("law", [{(0, 0): 1, (0, 1): 1}, {(1, 0): 1, (0, 1): 1}], ids=["together", "in turn"])
+def test_kinks_that_meet_for_some_labels(law):
+    """Where a label puts one kink upon another, multipliers are open and states are not: as with a law of its own."""
+    law = {values: Rational(1, 2) for values in law}
+    pair, alone = Quenched(("t", "s"), i, law=law), Quenched("s", i, law={0: Rational(1, 2), 1: Rational(1, 2)})
+    h = Sum(x[mu, i] * w[i], (i, 1, N))
+
+    def fit(s):
+        prices = Sum(Abs(w[i]) + Abs(w[i] - s[i]), (i, 1, N)) / 4
+        return ConvexProblem(Sum((1 - h) ** 2, (mu, 1, P)) / 2 + prices)
+
+    joint, single = (fit(s).cavity().solve({alpha: 1}) for s in (pair[1], alone))
+    assert float(joint[average(w[i] ** 2)]) == pytest.approx(float(single[average(w[i] ** 2)]), rel=1e-12)
+    sim = fit(pair[1]).simulate({alpha: 1}, N=60, seeds=20)
+    assert abs(fit(pair[1]).cavity().compare(sim, [average(w[i] ** 2)]).rows[0].z) < 3.5
+
+
+def test_two_bounds_that_keep_a_global_variable_from_being_negative():
+    """Bounds of both signs, in any units: their sum without the states says so, and a bound that repeats it is idle."""
+    worst = Global("V")
+    gap = Sum(x[mu, i] * w[i], (i, 1, N)) - e[mu]
+    spellings = (
+        [Abs(gap) <= worst],
+        [2 * gap <= 2 * worst, -gap <= worst],
+        [Abs(gap) <= worst, worst >= 0],
+        [worst - gap >= 0, 3 * worst + 3 * gap >= 0, worst >= -1],
+    )
+    first, *others = (
+        ConvexProblem(N * worst / 10 + RIDGE, bounds).cavity().solve({alpha: 2, e: {1: "1/2", -2: "1/2"}})[worst]
+        for bounds in spellings
+    )
+    assert first > 1
+    assert all(other == pytest.approx(first, rel=1e-12) for other in others)
+
+
+@pytest.mark.parametrize("held", [lambda h, y: y * h, lambda h, y: Piecewise((h, Eq(y, 1)), (1, True))])
+def test_a_constraint_of_some_labels_only(held):
+    """Where a label leaves nothing of a constraint, its multiplier has no value; a bound far away holds the states."""
+    label, heard = Quenched("y", mu, law={1: "1/2", 0: "1/2"}), Sum(x[mu, i] * w[i], (i, 1, N))
+    loss = RIDGE + Sum((heard - 1) ** 2, (mu, 1, P)) / 2
+    with pytest.raises(UnsupportedLaw, match=r"holds no state where y\[mu\] = 0"):
+        ConvexProblem(loss, [held(heard, label[mu]) >= 0])
+    far = [
+        norm_of(ConvexProblem(loss, [heard >= Piecewise((1, Eq(label[mu], 1)), (-end, True))]), {alpha: 2})
+        for end in (100, 10**4)
+    ]
+    assert far[0] == pytest.approx(far[1], rel=1e-12)
+
+
+def test_cases_that_sympy_takes_out_of_a_coupling_sum():
+    """A rate by Piecewise: within Sum the coupling stands in each case; in a sum of sums the index is lost for good."""
+    J, rate = Coupling("J", between=(i, i), variance=1 / (4 * N)), Max(0, w[j])
+    sent = (rate, Piecewise((w[j], w[j] > 0), (0, True)), Piecewise((w[j] - 1, w[j] > 0), (-1, True)) + 1)
+    systems = [System([Eq(w[i], Rational(1, 2) + Sum(J[i, j] * u, (j, 1, N)))]) for u in sent]
+    assert systems[1].cavity().derivation.verify()
+    first, *others = (norm_of(system, {}) for system in systems)
+    assert all(other == pytest.approx(first, rel=1e-12) for other in others)
+    one, other = (system.simulate({}, N=20, seeds=2)[average(w[i] ** 2)].mean for system in systems[:2])
+    assert one == pytest.approx(other, rel=1e-12)
+    step = Sum(x[mu, i] * (w[i] - Piecewise((1, t[i] > 0), (-1, True))), (i, 1, N))
+    with pytest.raises(DeclarationError, match="takes cases out of a sum"):
+        ConvexProblem(RIDGE + Sum((1 - step) ** 2, (mu, 1, P)))

@@ -233,7 +233,7 @@ def test_what_is_refused():
         ConvexProblem(Sum((1 - Sum(x[mu, i] * s[i], (i, 1, N))) ** 2, (mu, 1, P)))
     with pytest.raises(DeclarationError, match="values"):
         Feature("s", values=(1,))
-    with pytest.raises(UnsupportedLaw, match="square"):
+    with pytest.raises(UnsupportedLaw, match="not quadratic"):
         Problem(Sum(Heaviside(-h), (mu, 1, P)) + Sum(w[i] ** 4, (i, 1, N))).gibbs(1).cavity()
     one_way = Coupling("K", between=(i, i))
     with pytest.raises(UnsupportedLaw, match="symmetric"):

@@ -107,7 +107,7 @@ def test_what_has_no_stationary_state_or_an_unsupported_one_says_so():
     with pytest.raises(NotConverged, match="No stationary state is reached"):
         network(lambda u: u, xi[i, t]).stationary({g: 2, D: 1})
     back = Coupling("J", between=(i, i), variance=g**2 / N, reciprocity=Rational(1, 2))
-    with pytest.raises(UnsupportedLaw, match="comes back"):
+    with pytest.raises(UnsupportedLaw, match="feedback is not linear"):
         network(tanh, 0, back).stationary({g: 2})
     with pytest.raises(UnsupportedLaw, match="kinks"):
         network(lambda u: Max(0, u)).stationary({g: 1})

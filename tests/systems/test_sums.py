@@ -26,7 +26,7 @@ from symcavity import (
     mu,
     response,
 )
-from symcavity.evaluate.binding import settles
+from symcavity.evaluate.solve import settles
 
 x, w, xi, lam = Coupling("x"), Feature("w"), Datum("xi"), Datum("lam")
 y, m = Quenched("y", mu), Quenched("m", i)

@@ -226,7 +226,7 @@ def test_two_bounds_are_a_lower_and_an_upper_one():
     margin = Quenched("k", mu)
     with pytest.raises(UnsupportedLaw, match="no lower and no upper"):
         ConvexProblem(square, [h >= margin[mu], h >= 1]).gibbs(1).cavity()
-    with pytest.raises(UnsupportedLaw, match="no square between two bounds"):
+    with pytest.raises(UnsupportedLaw, match="not quadratic between two bounds"):
         ConvexProblem(square + Sum(log(1 + exp(-h)), (mu, 1, P)), [h <= 1, h >= -1]).gibbs(1).cavity()
 
 

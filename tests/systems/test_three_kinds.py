@@ -98,7 +98,7 @@ def test_random_features_are_a_ridge_regression(system, solution):
         average(eps[mu] ** 2),
         average((1 - s[i]) ** 2),
         average(p[i] ** 2),
-        average(response(w[a], system["v_a_2"][a])),
+        average(response(w[a], system["chi"][a])),
     ]
     z = distances(direct, [solution[o] for o in observables])
     assert np.abs(z).max() < 4, dict(zip(observables, z, strict=True))
@@ -111,7 +111,7 @@ def test_instances_of_three_kinds_agree_with_the_theory(system, theory, solution
     assert simulated.residuals.worst < 1e-10
     observables = [average(q**2) for q in (w[a], eps[mu], s[i], p[i])] + [
         Sum((1 - s[i]) ** 2, (i, 1, N)) / N,
-        average(response(w[a], system["v_a_2"][a])),
+        average(response(w[a], system["chi"][a])),
         average(response(eps[mu], system["u"][mu])),
         average(response(s[i], p[i])),
     ]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.stats import norm
-from sympy import Heaviside, Rational, Sum, Symbol, sign
+from sympy import Eq, Heaviside, Rational, Sum, Symbol, sign
 from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Problem, Quenched, alpha, average, expect, i, mu
@@ -122,3 +122,18 @@ def test_counted_errors_of_the_sign_of_a_teacher():
     for observable in (mean, second, overlap):
         assert float(direct[observable]) == pytest.approx(float(label[observable]), rel=1e-9)
     assert float(direct[overlap]) > float(direct[mean]) + 0.01  # errors of a perfect teacher are no posterior
+
+
+def test_counted_errors_on_a_sphere():
+    """Labels without a teacher at a temperature: the fixed point of E. Gardner and B. Derrida (1988) by quadrature."""
+    y = Quenched("y", mu, law={1: half, -1: half})
+    errors = Sum(Heaviside(-y[mu] * h), (mu, 1, P))
+    theory = Problem(errors, subject_to=[Eq(Sum(w[i] ** 2, (i, 1, N)), N)]).gibbs(beta).cavity()
+    z, p = np.polynomial.hermite_e.hermegauss(200)
+    q, share = 0.5, np.exp(-1.0)
+    for _ in range(300):
+        place = np.sqrt(q / (1 - q)) * z
+        gain = (1 - share) * norm.pdf(place) / (share + (1 - share) * norm.cdf(place))
+        q = (1 - q) * (p @ gain**2 / p.sum())
+    assert float(theory.solve({alpha: 1, beta: 1})[average(expect(w[i]) ** 2)]) == pytest.approx(q, rel=1e-8)
+    assert "consistency" in {step.rule for step in theory.derivation}

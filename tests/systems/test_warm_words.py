@@ -9,6 +9,7 @@ from symcavity import (
     ConvexProblem,
     Coupling,
     Datum,
+    DeclarationError,
     Feature,
     Global,
     N,
@@ -140,7 +141,7 @@ def test_a_shared_offset():
 
 
 def test_what_is_refused():
-    with pytest.raises(UnsupportedLaw, match="no square between two bounds"):
+    with pytest.raises(UnsupportedLaw, match="not quadratic between two bounds"):
         Problem(Sum(Max(0, 1 - h), (mu, 1, P)) + square, [h >= -2, h <= 2]).gibbs(beta).cavity()
     assert Problem(Sum(Max(0, 1 - h), (mu, 1, P)) + square).gibbs(beta).cavity().equations
 
@@ -177,3 +178,46 @@ def test_hinges_with_the_labels_of_a_teacher():
 def test_logistic_losses_with_the_labels_of_a_teacher_hold_no_delta():
     loss = Sum(log(1 + exp(-sign(u) * h)), (mu, 1, P)) + sigma * square
     assert not any(e.difference.has(DiracDelta) for e in ConvexProblem(loss).gibbs(beta).cavity().equations)
+
+
+def test_pairs_of_bits_are_pairs_of_spins():
+    """States of zero and one that meet in pairs as 2 b - 1: the magnet, its free energy and every claim."""
+    bit = Feature("b", values=(0, 1))
+    J = Coupling("J", between=(i, i), reciprocity=1, mean=1 / (2 * N))
+
+    def magnet(spin):
+        here, there = spin, spin.xreplace({s[i]: s[j], bit[i]: bit[j]})
+        return Problem(-Sum(here * (Sum(J[i, j] * there, (j, 1, N)) / 2 + Rational(1, 2)), (i, 1, N))).gibbs(1)
+
+    found = []
+    for spin in (s[i], 2 * bit[i] - 1):
+        theory = magnet(spin).cavity()
+        solution = theory.solve({})
+        found.append([solution[o] for o in (average(spin), average(expect(spin) ** 2), theory.free_energy)])
+    assert found[1] == pytest.approx(found[0], rel=1e-12)
+    verdict = theory.derivation.verify()
+    assert verdict
+    assert not verdict.unchecked
+
+
+def test_the_loss_of_the_data_as_it_is_typed():
+    """The training error of a posterior: in the theory, in messages, in samples, and by the law of Marchenko-Pastur."""
+    y = Quenched("y", mu, law=Normal("y", 0, 1))
+    residue = Sum(x[mu, i] * w[i], (i, 1, N)) - y[mu]
+    problem = ConvexProblem(Sum(residue**2, (mu, 1, P)) / 2 + Sum(w[i] ** 2, (i, 1, N)) / 2).gibbs(2)
+    loss, product = average(residue**2), average(Sum(x[mu, i] * w[i], (i, 1, N)) * y[mu])
+    solution = problem.cavity().solve({alpha: 2})
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(4):
+        X, labels = rng.normal(size=(2000, 1000)) / np.sqrt(1000), rng.normal(size=2000)
+        inverse = np.linalg.inv(X.T @ X + np.eye(1000))
+        mean = inverse @ X.T @ labels
+        spread = np.trace(X @ inverse @ X.T) / 2  # of a Gaussian at beta = 2
+        found.append([(np.sum((X @ mean - labels) ** 2) + spread) / 2000, labels @ X @ mean / 2000])
+    assert [float(solution[o]) for o in (loss, product)] == pytest.approx(np.mean(found, axis=0), rel=0.03)
+    run = problem.message_passing({alpha: 2}, N=400, seeds=4)
+    last = run[loss][-1]
+    assert last.mean == pytest.approx(float(solution[loss]), abs=4 * last.stderr)
+    with pytest.raises(DeclarationError, match=r"declaration: Sum\(w\[i\]\*x\[mu, i\]"):
+        solution[average(Sum(x[mu, i] * t[i] * w[i], (i, 1, N)))]

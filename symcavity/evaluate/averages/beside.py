@@ -95,7 +95,8 @@ def cut(places: np.ndarray, parts: int) -> tuple[np.ndarray, np.ndarray]:
     nodes, weights : arrays, shapes (1, nodes, count) and (nodes, count)
     """
     ends = np.sort(np.clip(np.nan_to_num(places, nan=REACH), -REACH, REACH), axis=0)
-    ends = np.concatenate([np.full_like(ends[:1], -REACH), ends, np.full_like(ends[:1], REACH)]).T
+    edge = np.full((1, ends.shape[1]), REACH)
+    ends = np.concatenate([-edge, ends, edge]).T
     share = np.linspace(0, 1, parts + 1)
     inner = ends[:, :-1, None] + np.diff(ends)[..., None] * share
     low, high = inner[..., :-1], inner[..., 1:]
@@ -180,4 +181,5 @@ def _spread(
         every[k] = every[k] + varied
     out |= zip(at.law.fields, every, strict=True)
     states = [out[u] for u in at.code.unknowns]
-    return out | dict(zip(at.code.defined, at.code.definitions(*states, *every, *params), strict=False))
+    defined = at.code.definitions(*states, *every, *params)  # numbers where a datum is masked, and sends nothing
+    return out | dict(zip(at.code.defined, map(np.asarray, defined), strict=False))

@@ -9,6 +9,7 @@ from sympy import Expr
 
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.polyhedral import CellAverage
+from symcavity.algebra.products import ProductAverage
 
 
 def boxed(node: Expr, compiled: Callable[[Expr, str], Any], backend: str) -> Callable[[Mapping[Any, Any]], Any]:
@@ -26,9 +27,13 @@ def boxed(node: Expr, compiled: Callable[[Expr, str], Any], backend: str) -> Cal
 
         return Cell(node, compiled, backend)
     if isinstance(node, JointAverage):
-        from symcavity.evaluate.averages.joint_laws import Joint
+        from symcavity.evaluate.averages.joint_laws import CompiledAverage
 
-        return Joint(node, compiled, backend)
+        return CompiledAverage(node, compiled, backend)
+    if isinstance(node, ProductAverage):
+        from symcavity.evaluate.averages.hermite_series import CompiledProduct
+
+        return CompiledProduct(node, compiled, backend)
     from symcavity.evaluate.averages.set_averages import Projected
 
     return Projected(node, compiled, backend)

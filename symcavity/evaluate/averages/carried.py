@@ -62,7 +62,7 @@ class Sector:
     done: bool = False
 
 
-class Plane:
+class CarriedNodes:
     """Nodes with the states there.
 
     Parameters

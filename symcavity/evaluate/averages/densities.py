@@ -141,7 +141,8 @@ def exact_rule(
     """
     if isinstance(variable, Counting):
         raise ValuesError(
-            f"{context.dps} digits are requested, and the values of {variable.name} are summed in double.", "dps <= 15"
+            f"{context.dps} digits are requested, and the values of {variable.name} are summed in double precision.",
+            "dps <= 15",
         )
     x = Dummy("x", real=True)
     pdf = compiled(formula(variable, x), x)

@@ -19,7 +19,7 @@ from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.averages.boxes import boxed
 from symcavity.evaluate.averages.densities import exact_rule
 from symcavity.evaluate.averages.grids import COUNT, invert, within
-from symcavity.evaluate.averages.groups import Group
+from symcavity.evaluate.averages.groups import NodeGroup
 from symcavity.evaluate.averages.integrals import LAWS, Environment, Grids, Pass
 from symcavity.evaluate.averages.names import loop_names, number_in
 from symcavity.evaluate.averages.nodes import NODES, together
@@ -34,10 +34,10 @@ STEP = 1.25  # by how much the number of nodes grows until two rules agree
 ROUNDS = 8
 
 
-class _Sites:
+class _LawPoints:
     """The points of a law, as numbers of a context."""
 
-    def __init__(self, group: Group, at: Any, level: int) -> None:
+    def __init__(self, group: NodeGroup, at: Any, level: int) -> None:
         self.families, self.at, self.level = group.families, at, level
 
     def points(self, laws: Any) -> Iterable[tuple[tuple[Any, ...], Any]]:
@@ -211,7 +211,7 @@ class ExactPass:
         digits = prec * 0.30103
         count = int(np.ceil(COUNT * digits / REACHED * STEP**finer)) + 2
         grids = [
-            _Sites(g, at, finer) if g.kind == "sites" else _Panels(guide[_in_double(g.key)], at, count, digits)
+            _LawPoints(g, at, finer) if g.kind == "sites" else _Panels(guide[_in_double(g.key)], at, count, digits)
             for g in self.groups
         ]
         try:

@@ -23,7 +23,7 @@ def held_number(second: np.ndarray) -> np.ndarray:
     return np.asarray(powers @ second.astype(int)) if len(second) else np.zeros(second.shape[1:], dtype=int)
 
 
-class Edges:
+class VanishingPairs:
     """Which of some expressions vanish for every field, as long as the same members of pairs vanish.
 
     An expression does where it is a combination of the equations and the members that vanish.  This is decided

@@ -199,7 +199,8 @@ def _refuse_many(edges: Sequence[int], count: int) -> None:
         raise UnsupportedLaw(
             f"The averages of this law are nested over {len(edges)} variables, with {size:.0e} nodes.",
             f"averages of up to {MOST_TOGETHER:.0e} nodes: two or three variables",
-            "fewer fields in the law: one coupling for what enters as a combination; fewer values of parameters",
+            "fewer fields in the law: one coupling in place of several whose sums enter as one combination; "
+            "fewer values of parameters",
         )
 
 

@@ -23,7 +23,7 @@ class Scope:
         self.lines: list[str] = []
 
 
-class Group:
+class NodeGroup:
     """Averages over one variable: what the grid of its nodes needs to know.
 
     Attributes

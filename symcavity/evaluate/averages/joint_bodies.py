@@ -13,7 +13,7 @@ from sympy.logic.boolalg import Boolean
 
 from symcavity.algebra.compiled import compiled as function
 from symcavity.algebra.joint import KINKS, JointAverage, JointLaw, LawSymbol
-from symcavity.evaluate.averages.edges import HELD, Edges
+from symcavity.evaluate.averages.edges import HELD, VanishingPairs
 from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.branching.kinks import unkinked
@@ -48,7 +48,7 @@ class Body:
         decided = {r: r.func(t, 0) for r, t in zip(tests, self.tests, strict=True)}
         self.gaps = function([*self.names, *self.own], gaps)
         self.call = function([*self.names, *self.tests, *self.own], node.body.xreplace(decided))
-        self.edge = Edges(law, [*self.sides, *gaps], list(dict.fromkeys([*leaves, *self.own])))
+        self.edge = VanishingPairs(law, [*self.sides, *gaps], list(dict.fromkeys([*leaves, *self.own])))
         self.edges = sorted({s for e in self.sides for s in e.atoms(LawSymbol)}, key=str)
         slopes = list(Matrix(self.sides).jacobian(self.edges)) if self.edges else []
         self.affine = not any(e.has(LawSymbol) for e in slopes) and not any(

@@ -19,12 +19,12 @@ from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.averages import beside, law_nodes, law_rays
-from symcavity.evaluate.averages.carried import Plane
+from symcavity.evaluate.averages.carried import CarriedNodes
 from symcavity.evaluate.averages.faces import Faces
 from symcavity.evaluate.averages.joint_bodies import Body, leaves_of
 from symcavity.evaluate.averages.law_fields import LawAtFields
 from symcavity.evaluate.averages.law_nodes import BESIDE, CARRIED
-from symcavity.evaluate.averages.law_plan import Carrying, Plan, Trial
+from symcavity.evaluate.averages.law_plan import Carrying, NodePlan, Trial
 from symcavity.evaluate.averages.selected import selected
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.watch import tick
@@ -36,14 +36,14 @@ _shared = Memory(64)
 _bodies = Memory(512)
 
 
-class Joint:
+class CompiledAverage:
     """A compiled average over a joint law: call it with the values of its symbols."""
 
     def __init__(self, node: JointAverage, compiled: Callable[[Expr, str], Any], backend: str) -> None:
         key = (node.law, node.args[2])
         if key not in _shared:
-            _shared[key] = Family(node.law, node.covariance)
-        self.family: Family = _shared[key]
+            _shared[key] = SharedNodes(node.law, node.covariance)
+        self.family: SharedNodes = _shared[key]
         self.node, self.backend = node, backend
         self.family.join(node)
 
@@ -57,7 +57,7 @@ class Joint:
     def __call__(self, env: Mapping[Any, Any]) -> Any:
         """Return the average at the values of the symbols; arrays broadcast."""
         if self.backend == "mpmath" and mp.dps > 60:
-            raise ValuesError(f"{self.node} has no {mp.dps} digits.", "dps <= 15: it is taken in double")
+            raise ValuesError(f"{self.node} has no {mp.dps} digits.", "dps <= 15: it is computed in double precision")
         values = [np.asarray(c(env), dtype=float) for c in (*self.leaves, *self.own)]
         count = len(self.leaves)
         if all(v.ndim == 0 for v in values):
@@ -82,7 +82,7 @@ class Joint:
         return value, [sum(slopes[keys.index(s)] * t for s, t in row.items()) for row in rows]
 
 
-class Family:
+class SharedNodes:
     """All averages over one law and one covariance: the law is compiled and solved once for them."""
 
     def __init__(self, law: JointLaw, covariance: Sequence[Expr]) -> None:
@@ -92,7 +92,7 @@ class Family:
         self.bent = bool(self.law.pairs) or self.at.code.bends is not None
         self.seen: np.ndarray | None = None
         self.loose: list[dict[LawSymbol, float]] = [{x: 1.0} for x in chosen]
-        self.plane: Plane | None = None
+        self.plane: CarriedNodes | None = None
         self.carrying = Carrying()
         self.open: dict[Expr, str] = {}
         self.enough: Trial | None = None
@@ -125,7 +125,7 @@ class Family:
         if open_ := self.open[node.body]:
             raise UnsupportedLaw(
                 f"The law of a site leaves {open_} undetermined for some values of its fields.",
-                "averages of what it fixes, such as those of states and of what is sent to others",
+                "averages of quantities that the law determines, such as states and messages",
             )
         return float(found[node])
 
@@ -158,7 +158,7 @@ class Family:
         if root is None:
             return list(means)
         bodies = [self.bodies[n] for n in nodes]
-        plan = Plan.of(self.at, bodies, way, root.shape[1], bent=way == RAYS or self.bent)
+        plan = NodePlan.of(self.at, bodies, way, root.shape[1], bent=way == RAYS or self.bent)
         faces = None
         if (plan.bent or plan.jumps) and self.at.code.affine and (faces := self._faces(params)) is None:
             return list(means)
@@ -172,7 +172,7 @@ class Family:
             before, begun = (before if way == begun else None), way
             tick("averages over a law of several states")
             if way == CARRIED:
-                plane = plane or Plane(self.at.code, root, params, self.at.sides(bodies, params, own))
+                plane = plane or CarriedNodes(self.at.code, root, params, self.at.sides(bodies, params, own))
                 if (found := plane.carried(level, root @ root.T, params)) is None:
                     plane = plane if plane.settled is None else None  # too far from where it was made
                     continue
@@ -202,7 +202,7 @@ class Family:
         self.known.get(params, {})["level"] = way, level
         return list(means) if settled else [np.nan] * len(nodes)
 
-    def _note(self, way: str, level: int, tried: Sequence[Trial], plane: Plane | None) -> None:
+    def _note(self, way: str, level: int, tried: Sequence[Trial], plane: CarriedNodes | None) -> None:
         """Which nodes have done, for the next average."""
         if tried:
             self.carrying.ended(way)
@@ -223,7 +223,7 @@ class Family:
         return faces
 
     def _columns(
-        self, plan: Plan, trial: Trial, root: np.ndarray, params: Any, bodies: Sequence[Body], own: Any, faces: Any
+        self, plan: NodePlan, trial: Trial, root: np.ndarray, params: Any, bodies: Sequence[Body], own: Any, faces: Any
     ) -> tuple[dict[LawSymbol, np.ndarray], np.ndarray] | None:
         """All quantities of the law at nodes, and the weights of these; None where it has no solution."""
         way, level = trial

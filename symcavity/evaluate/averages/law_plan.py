@@ -24,7 +24,7 @@ Trial = tuple[str, int]  # the kind of nodes, and how fine they are
 
 
 @dataclass(frozen=True)
-class Plan:
+class NodePlan:
     """What decides over which nodes some averages over a law are taken.
 
     Attributes
@@ -46,7 +46,7 @@ class Plan:
     flat: bool
 
     @classmethod
-    def of(cls, at: LawAtFields, bodies: Sequence[Body], way: str, rank: int, *, bent: bool) -> Plan:
+    def of(cls, at: LawAtFields, bodies: Sequence[Body], way: str, rank: int, *, bent: bool) -> NodePlan:
         """Return the plan for some averages of the way that their law was made for."""
         jumps = any(body.sides for body in bodies)
         flat = (bent or jumps) and at.code.affine and all(body.affine for body in bodies)

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from sympy import Expr
 
+from symcavity.algebra.cells import cell_in
 from symcavity.algebra.legendre import legendre
-from symcavity.algebra.polyhedral import MOST_FIELDS, CellAverage, cell_in
+from symcavity.algebra.polyhedral import MOST_FIELDS, CellAverage
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.averages.special import np_phi

@@ -45,9 +45,9 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.overflow import largest, log_sum, logistic, without_overflow
 from symcavity.algebra.phi import phi
-from symcavity.algebra.tails import overhang, with_scaled_tails
+from symcavity.algebra.tails import log_tail, overhang, with_scaled_tails
 from symcavity.errors import UnsupportedLaw
-from symcavity.evaluate.averages.groups import Group, Scope
+from symcavity.evaluate.averages.groups import NodeGroup, Scope
 from symcavity.evaluate.averages.nodes import NODES, Needs, own_quantities, together
 from symcavity.evaluate.watch import tick
 from symcavity.model.averages import Average
@@ -83,7 +83,7 @@ class Program:
         self.wrt, self.loops = list(wrt), loops
         self.needs = Needs()
         self.inputs: list[Any] = []
-        self.groups: list[Group] = []
+        self.groups: list[NodeGroup] = []
         self.space: dict[str, Any] = {}
         self._count = 0
         self._numbers: dict[Any, str] = {}
@@ -249,9 +249,11 @@ class Program:
             return str(bool(expr))
         if isinstance(expr, log) and isinstance(share := expr.args[0], phi) and share.args[0] == 0:
             return f"log_phi({of(share.args[1])})"
+        if isinstance(expr, log_tail):
+            return f"log_phi({of(expr.args[0])})"
         if isinstance(expr, phi):
             if not expr.args[0].is_Integer:
-                raise UnsupportedLaw(f"{expr} has no number: its order is open.", "phi of a given integer")
+                raise UnsupportedLaw(f"{expr} cannot be evaluated: its order is a symbol.", "phi of a given integer")
             return f"phi({int(expr.args[0])}, {of(expr.args[1])})"
         if isinstance(expr, overhang):
             return f"overhang({int(expr.args[0])}, {of(expr.args[1])})"
@@ -449,7 +451,7 @@ class Program:
             if n == node
             or (self._home(n, path) is home and n not in home.memo and elsewhere.isdisjoint(self.needs(n)))
         ]
-        group = Group(self._key(node), members, len(self.groups), home.depth)
+        group = NodeGroup(self._key(node), members, len(self.groups), home.depth)
         if group.kind == "sites" and not group.families:
             for n in members:
                 self._line(n, self.seen(_scaled(n, n.args[0]), path), home)

@@ -54,7 +54,7 @@ def np_phi(n: Any, x: Any) -> Any:
     if values.dtype.kind == "O":
         values = values.astype(float)
     if values.dtype.kind not in "fiub":
-        raise ValuesError(f"phi at an array of type {values.dtype}.", "real numbers.", 'backend="mpmath".')
+        raise ValuesError(f"phi is called with an array of type {values.dtype}.", "real numbers.", 'backend="mpmath".')
     flat = np.ascontiguousarray(values, dtype=float).reshape(-1)
     out = np.empty_like(flat)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):

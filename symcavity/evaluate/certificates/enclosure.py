@@ -45,7 +45,7 @@ PLACES, FURTHEST, BEYOND = 500, 1e12, 1.3  # walked along a tail; of unknowns; o
 
 
 @dataclass
-class Segment:
+class OnePiece:
     """A piece of a line on which an integrand has one form: ends from the left, and tails beyond the last of them.
 
     A tail is what it is measured from, where it begins, and the ratio in which it is walked along.
@@ -154,13 +154,13 @@ class Enclosure(Arithmetic):
         cuts = [b for b in (self(b, env) for b in node.breaks) if abs(_middle(b)) < FARTHEST * reach]
         return self._integral(integrand, node.z, self._segments(cuts, -reach, reach), env).scaled(self._norm())
 
-    def _segments(self, cuts: list[Jet], low: float, high: float) -> list[Segment]:
+    def _segments(self, cuts: list[Jet], low: float, high: float) -> list[OnePiece]:
         """A line with tails, that ends beyond all cuts."""
         cuts, centre = sorted(cuts, key=_middle), Jet(arb((low + high) / 2))
         low = min([low, *(_middle(c) - 1 for c in cuts[:1])])
         high = max([high, *(_middle(c) + 1 for c in cuts[-1:])])
         ends = [Jet(arb(low)), *cuts, Jet(arb(high))]
-        out = [Segment([a, b]) for a, b in pairwise(ends)]
+        out = [OnePiece([a, b]) for a, b in pairwise(ends)]
         out[0].tails.append((centre, ends[0], OUTWARDS))
         out[-1].tails.append((centre, ends[-1], OUTWARDS))
         return out
@@ -207,7 +207,7 @@ class Enclosure(Arithmetic):
             out.append(outside)
         return out[0], out[1]
 
-    def _law_segments(self, integrand: Expr, y: Symbol, variable: Any, env: dict[Any, Jet]) -> list[Segment]:
+    def _law_segments(self, integrand: Expr, y: Symbol, variable: Any, env: dict[Any, Jet]) -> list[OnePiece]:
         """Pieces of the support of a law, between its ends and the kinks of what is averaged.
 
         Towards an end where the integrand is not analytic, and into a tail, the pieces get shorter, and longer.
@@ -256,7 +256,7 @@ class Enclosure(Arithmetic):
             first, last = known[0] if a else known[0] - step, known[-1] if b else known[-1] + step
             middle = (first + last).scaled(arb(0.5))
             expr = self._smooth(integrand, y, first, last, base)
-            part = Segment([middle])
+            part = OnePiece([middle])
             for end, other, way in ((a, last, -1), (b, first, 1)):
                 anchor, ratio, onwards = (other, OUTER, OUTWARDS) if end is None else (end, INNER, 1 / OUTWARDS)
                 near = abs((middle - anchor).v).upper() / 16
@@ -273,7 +273,7 @@ class Enclosure(Arithmetic):
             out.append(part)
         return out
 
-    def _integral(self, integrand: Expr, z: Symbol, segments: Sequence[Segment], env: dict[Any, Jet]) -> Jet:
+    def _integral(self, integrand: Expr, z: Symbol, segments: Sequence[OnePiece], env: dict[Any, Jet]) -> Jet:
         """The integral of an expression over segments, with ends that move along with the unknowns."""
         base = leaves(env)
         count = 1 + max((len(j.d) for j in base.values()), default=0)

@@ -47,7 +47,7 @@ FUNCTIONS = (*KINKS, phi, exp, log, tanh, sinh, cosh, erf, erfc, gamma)
 def unknown(expr: Any) -> UnsupportedLaw:
     """The refusal of a function without a ball."""
     return UnsupportedLaw(
-        f"There is no ball arithmetic here for {expr.func.__name__}.",
+        f"There is no interval arithmetic here for {expr.func.__name__}.",
         "powers, exp, log, tanh, sinh, cosh, erf, truncated moments, kinks",
     )
 
@@ -117,7 +117,7 @@ class Arithmetic:
             constants = {S.Pi: arb.pi, S.Exp1: arb.const_e}
             if expr in constants:
                 return Jet(constants[expr]())
-            raise UnsupportedLaw(f"{expr} has no ball.", "parameters and unknowns with values")
+            raise UnsupportedLaw(f"{expr} has no value to enclose.", "parameters and unknowns with values")
 
         def of(part: Any) -> Jet:
             return self(part, env)
@@ -217,7 +217,7 @@ class Arithmetic:
             return all(found) if isinstance(test, And) else any(found)
         if isinstance(test, Relational):
             return up(test.lhs - test.rhs) == (test.rel_op in (">", ">="))
-        raise UnsupportedLaw(f"The condition {test} is not decided in balls.", "inequalities")
+        raise UnsupportedLaw(f"The condition {test} is not decided in interval arithmetic.", "inequalities")
 
 
 def summed(parts: Sequence[Jet]) -> Jet:

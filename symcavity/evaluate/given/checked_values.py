@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Sum, Symbol
+from sympy import Add, Expr, Sum, Symbol
 
 from symcavity.errors import ValuesError
 from symcavity.evaluate.averages.densities import Counting
@@ -21,11 +21,12 @@ from symcavity.evaluate.given.reading import Vocabulary, read_given
 from symcavity.evaluate.given.sizes import complete, ratio_named
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.numbers import exact_value
+from symcavity.evaluate.tolerances import tolerances
 from symcavity.model.averages import Average
 from symcavity.model.kinds import Kind, SiteCount
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.ranges import check_ranges
-from symcavity.sites.branching.averages import divides_by, hears_nothing
+from symcavity.sites.quenched_laws import divides_by, hears_nothing
 
 
 def read_values(task: Task, values: Mapping[Any, Any], dps: int, held: Sequence[Symbol] = ()) -> Given:
@@ -51,6 +52,7 @@ def read_values(task: Task, values: Mapping[Any, Any], dps: int, held: Sequence[
     _check_positive(laws)
     _check_variances(task, laws)
     _check_zeros(task, laws)
+    _check_states(task, laws, exact)
     candidates = [s for s in (*task.parameters, *task.ratios) if s not in exact]
     _count(task, exact, candidates)
     if any(law.continuous for law in laws.values()):
@@ -88,7 +90,7 @@ def _foreign(task: Task, key: Any, value: Any) -> ValuesError:
     elif near := get_close_matches(str(target), known, n=1):
         hint = near[0]
     return ValuesError(
-        f"{target!s:.60} is no {word} of this theory, and was given the value {value!s:.60}.",
+        f"{target!s:.60} is not a {word} of this theory, and was given the value {value!s:.60}.",
         f"values for {names(task)}",
         hint,
     )
@@ -97,21 +99,22 @@ def _foreign(task: Task, key: Any, value: Any) -> ValuesError:
 def _count(task: Task, exact: Mapping[Symbol, Any], candidates: Sequence[Symbol]) -> None:
     """Refuse too few values, and too many."""
     extra = task.excess
+    told = "one" if extra == 1 else extra
     if len(candidates) > extra:
         needed = len(candidates) - extra
         raise ValuesError(
             f"Values are missing: {', '.join(map(str, candidates))} "
             f"{'are' if len(candidates) > 1 else 'is'} not given"
-            + (f", and only {extra} of them can be solved for." if extra else "."),
-            f"values for all but {extra} of {names(task)}" if extra else f"values for {names(task)}",
-            f"give {needed} more, such as {{{candidates[0]}: ...}}",
+            + (f", and only {told} of them can be solved for." if extra else "."),
+            f"values for all but {told} of {names(task)}" if extra else f"values for {names(task)}",
+            f"give {'one' if needed == 1 else needed} more, such as {{{candidates[0]}: ...}}",
         )
     if len(candidates) < extra:
         fixed = [s for s in (*task.parameters, *task.ratios) if s in exact]
         raise ValuesError(
-            f"Too many values: {', '.join(map(str, fixed))} are all given, but {extra} of them "
+            f"Too many values: {', '.join(map(str, fixed))} are all given, but {told} of them "
             f"follow{'s' if extra == 1 else ''} from the others through the fixed condition.",
-            f"all but {extra} of them",
+            f"all but {told} of them",
             f"leave out {fixed[-1]}",
         )
 
@@ -161,6 +164,29 @@ def _check_positive(laws: Mapping[Kind, SiteLaw]) -> None:
                     f"The quenched parameter {q.name} has the value {float(np.min(values)):.6g}.",
                     "positive values: for others the problem is not convex, or its law does not fix the states",
                 )
+
+
+def _check_states(task: Task, laws: Mapping[Kind, SiteLaw], exact: Mapping[Symbol, Any]) -> None:
+    """Refuse values at which the law of some sites has no state: where a bound from below is above one from above."""
+    env = {s: float(v) for s, v in exact.items()}
+    for condition in task.conditions:
+        families = sorted({q.family for q in condition.atoms(SiteQuantity)}, key=str)
+        kinds = {q.slots[0] for q in families}
+        if len(kinds) != 1 or not Needs()(condition.lhs - condition.rhs) <= {*env, *(q.at_site() for q in families)}:
+            continue
+        columns, _ = laws[kinds.pop()].table(families)
+        at_sites = dict(zip(families, columns, strict=True))
+        gap = (condition.lhs - condition.rhs).expand()
+        terms = [task.compiled(term, "numpy")({**env, **at_sites}) for term in Add.make_args(gap)]
+        values, size = sum(terms), sum(map(np.abs, terms))
+        if np.any(values < -tolerances().cancelled * size):  # bounds that are equal differ by rounding
+            worst = int(np.argmin(values))
+            there = ", ".join(f"{q.name} = {float(c[worst]):.6g}" for q, c in zip(families, columns, strict=True))
+            raise ValuesError(
+                f"The law of a site has a state only where {condition}, and some sites have {there}.",
+                "values that meet this condition at every site",
+                "one joint law of parameters that depend on each other, Quenched((\"a\", \"b\"), i, ...)",
+            )
 
 
 @lru_cache(maxsize=1024)

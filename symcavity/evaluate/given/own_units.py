@@ -23,7 +23,7 @@ from symcavity.model.quantities import Quenched
 COARSE = 20  # units are powers of two to this power: numbers of an ordinary size stay as they are
 
 
-class Units:
+class SymbolUnits:
     """The units of symbols at some values: powers of two.
 
     Parameters

@@ -21,7 +21,7 @@ from symcavity.evaluate.averages.integrals import LAWS, Pass
 from symcavity.evaluate.averages.kinks import kinks
 from symcavity.evaluate.averages.quenched import MANY_SITES, SiteLaw
 from symcavity.evaluate.closed_map import INTEGRALS, ClosedMap
-from symcavity.evaluate.given.own_units import Units
+from symcavity.evaluate.given.own_units import SymbolUnits
 from symcavity.evaluate.given.sizes import sized
 from symcavity.evaluate.watch import tick
 from symcavity.method.eliminate import Closed
@@ -286,14 +286,14 @@ class Given:
     solve_for: tuple[Symbol, ...]
     dps: int
     double: bool = False
-    units: Units | None = None
+    units: SymbolUnits | None = None
     declared: Given | None = None
 
     def in_own_units(self, task: Task) -> Given:
         """The same in the units in which they are of order one; as they are where there are none."""
         if self.units is not None or not task.dimensions.count:
             return self
-        units = Units(task.dimensions, self.exact, self.laws)
+        units = SymbolUnits(task.dimensions, self.exact, self.laws)
         if units.trivial:
             return self
         laws = {kind: units.law(law) for kind, law in self.laws.items()}

@@ -11,10 +11,10 @@ from symcavity.algebra.precision import alone, given_out, mp
 from symcavity.errors import ValuesError
 from symcavity.evaluate.given.sizes import ratio_named, sized
 from symcavity.evaluate.given.values import Given, Task
-from symcavity.evaluate.solutions.table import Table
+from symcavity.evaluate.solutions.table import SolutionTable
 
 
-class AnalyticSolution(Table):
+class AnalyticSolution(SolutionTable):
     """The solution of a linear theory at complex values of parameters: the analytic continuation from real ones.
 
     ``solution[average(response(w[i]))]`` is the trace of a resolvent, a number of mpmath; minus its imaginary part

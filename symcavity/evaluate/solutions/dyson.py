@@ -26,7 +26,7 @@ NEARER = 8  # by what factor arguments come nearer to the real axis
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalSpectrum:
     """The sites of a kind: the values of ``L`` with their weights, and where its ends stand among all of them."""
 
     place: slice
@@ -49,7 +49,7 @@ class Dyson:
         Which ends are sent, and not heard.
     """
 
-    kinds: Sequence[Local]
+    kinds: Sequence[LocalSpectrum]
     couplings: np.ndarray
     target: int
     sent: np.ndarray

@@ -21,7 +21,7 @@ from sympy import Expr, cancel
 from symcavity.algebra.precision import mp
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.given.values import GUARD
-from symcavity.evaluate.solutions.table import Table
+from symcavity.evaluate.solutions.table import SolutionTable
 from symcavity.method.perturbed import Perturbed
 from symcavity.model.averages import Average
 from symcavity.model.kinds import Kind
@@ -39,7 +39,7 @@ class NextOrder:
         If laws are not linear, or there are not two kinds with one field each.
     """
 
-    def __init__(self, solution: Table, found: Perturbed) -> None:
+    def __init__(self, solution: SolutionTable, found: Perturbed) -> None:
         self._solution, self._found = solution, found
         if len(found.sites) != 2 or any(len(fields) != 1 for fields in found.sites.values()):
             raise UnsupportedLaw("The means to order 1/N are not known here.", SUPPORTED)

@@ -15,13 +15,13 @@ from symcavity.evaluate.solutions.next_order import SUPPORTED as LINEAR
 from symcavity.evaluate.solutions.next_order import NextOrder
 from symcavity.evaluate.solutions.spectra import SiteSpectrum, spectrum_of
 from symcavity.evaluate.solutions.spreads import Spreads, parts_of
-from symcavity.evaluate.solutions.table import Table
+from symcavity.evaluate.solutions.table import SolutionTable
 from symcavity.evaluate.solutions.two_sites import two_sites
 from symcavity.evaluate.undefined import where_defined
 from symcavity.model.typed import OBJECTIVE
 
 
-class Scattering(Table):
+class Scattering(SolutionTable):
     """A solution, asked how it spreads: small changes, instances about their limit, sites about their means."""
 
     @property
@@ -85,8 +85,8 @@ class Scattering(Table):
         Raises
         ------
         UnsupportedLaw
-            For systems of equations, labels drawn on a field, vector fields and reciprocities; and for observables
-            of problems with variables that all sites share, or with fields that are correlated.
+            For systems of equations, vector fields and reciprocities; and for observables of problems with variables
+            that all sites share, with fields that are correlated, or with a teacher that is heard by itself.
         """
         if self._is_minimum(what):
             return self[self.task.variance_of_minimum()]
@@ -112,7 +112,7 @@ class Scattering(Table):
         if not self.task.linear:
             raise UnsupportedLaw("Not all laws are linear: means to order 1/N are not known.", LINEAR)
         if self.is_limit or not self.stability < 1:
-            raise UnsupportedLaw("Means to order 1/N are known of stable solutions.", "a stability below one")
+            raise UnsupportedLaw("Means to order 1/N are known for stable solutions only.", "a stability below one")
         order = NextOrder(self, found)
         if self._is_minimum(what):
             return with_digits(given_out(order.minimum()), self.dps)
@@ -225,7 +225,10 @@ class Scattering(Table):
         found, order = self.task.gains(), list(self.task.kinds)
         gain = np.array([[float(self.number(e)) if e != 0 else 0.0 for e in row] for row in found.matrix])
         if not np.all(np.isfinite(gain)):
-            raise UnsupportedLaw("A limit with states at rest has no pace.", "solutions of closed equations")
+            raise UnsupportedLaw(
+                "In a limit where states vanish, the pace of message passing is not defined.",
+                "solutions of closed equations",
+            )
         same = [order.index(s.sender) < order.index(s.hearer) for s in found.spreads]
 
         def step(m: float) -> float:

@@ -79,7 +79,9 @@ class Solution(Scattering):
         self.values = given.outward(values)
         if wrong := [s for s, v in values.items() if mp.isnan(v)]:
             names = ", ".join(map(str, wrong))
-            raise NotConverged(f"{names} would be no number at this solution.", hint="other values of the parameters")
+            raise NotConverged(
+                f"{names} would not be a number at this solution.", hint="other values of the parameters"
+            )
         self._refine, self._guard = refine, guard
         self._residual: Any = None
         self.beside: dict[Any, Any] = {}
@@ -216,7 +218,7 @@ class Solution(Scattering):
     def _check_known(self, expr: Expr, key: Any) -> None:
         if expr.has(S.NaN, S.ComplexInfinity):
             what = f"The observable {key} is divided by zero at some sites."
-            raise ValuesError(what, "averages of what is finite at every site")
+            raise ValuesError(what, "averages of quantities that are finite at every site")
         known = set(self.environment("numpy"))
         masked = expr.xreplace({q: Symbol("_") for q in expr.atoms(SiteQuantity)})
         missing = sorted(_free(masked) - known, key=str)

@@ -13,7 +13,7 @@ from sympy import Expr, Symbol
 from symcavity.algebra.precision import alone
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.averages.nodes import own_quantities
-from symcavity.evaluate.solutions.dyson import Dyson, Local
+from symcavity.evaluate.solutions.dyson import Dyson, LocalSpectrum
 from symcavity.evaluate.solutions.two_sites import check_pair
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.method.pair import Pair
@@ -166,19 +166,19 @@ def spectrum_of(solution: Any, pair: Pair, stability: Any) -> SiteSpectrum:
     return SiteSpectrum(Dyson(tuple(kinds), matrix, place[pair.target[0]], sent))
 
 
-def _local(solution: Any, place: slice, entries: list[list[Expr]], number: Callable[[Expr], float]) -> Local:
+def _local(solution: Any, place: slice, entries: list[list[Expr]], number: Callable[[Expr], float]) -> LocalSpectrum:
     """The values of ``L`` at the sites of a kind: one, where nothing is given of a site, or one for each value."""
     given = sorted({q.family for row in entries for e in row for q in own_quantities(e)}, key=str)
     if not given:
-        return Local(place, np.array([[[number(e) for e in row] for row in entries]]), np.ones(1))
+        return LocalSpectrum(place, np.array([[[number(e) for e in row] for row in entries]]), np.ones(1))
     law = solution.given.laws[given[0].slots[0]]
-    before: Local | None = None
+    before: LocalSpectrum | None = None
     for level in range(LEVELS):
         columns, weights = law.table(given, level)
         count = len(columns[0])
         rows, env = dict(zip(given, columns, strict=True)), solution.environment("numpy")
         values = [[[_at(solution, e, rows, env, u) for e in row] for row in entries] for u in range(count)]
-        found = Local(place, np.array(values), np.full(count, 1 / count) if weights is None else weights)
+        found = LocalSpectrum(place, np.array(values), np.full(count, 1 / count) if weights is None else weights)
         if not law.is_ruled(given) or (before is not None and _agree(before, found)):
             return found
         before = found
@@ -195,7 +195,7 @@ def _at(solution: Any, expr: Expr, rows: Mapping[Any, np.ndarray], env: dict[Any
     return float(call({**env, **{s: rows[q][site] for q, s in held.items()}}))
 
 
-def _agree(one: Local, other: Local) -> bool:
+def _agree(one: LocalSpectrum, other: LocalSpectrum) -> bool:
     """Whether two rules have the same means of products of two entries."""
     means = [np.einsum("u,uab,ucd->abcd", each.weights, each.values, each.values) for each in (one, other)]
     return bool(np.all(abs(means[0] - means[1]) <= tolerances().ruled * abs(means[1])))

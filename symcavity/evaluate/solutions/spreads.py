@@ -11,9 +11,9 @@ from sympy import Dummy, Expr, Sum
 from symcavity.algebra.precision import mp
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.given.values import GUARD
-from symcavity.evaluate.solutions.table import Table
+from symcavity.evaluate.solutions.table import SolutionTable
 from symcavity.method.close import kind_of_body
-from symcavity.method.perturbed import Moved, Perturbed
+from symcavity.method.perturbed import PairAverage, Perturbed
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import site_quantities
@@ -28,7 +28,7 @@ class Spreads:
     Each observable is a sum over sites, over N.  The averages that do not depend on it are taken once.
     """
 
-    def __init__(self, solution: Table, found: Perturbed) -> None:
+    def __init__(self, solution: SolutionTable, found: Perturbed) -> None:
         self.solution, self.found = solution, found
         self.squares = [k for k, m in enumerate(found.moved) if not m.is_response]
         self._known: dict[Expr, Any] = {}
@@ -82,7 +82,7 @@ class Spreads:
 
     # -- what moves --------------------------------------------------------------------------------
 
-    def _answer(self, m: Moved, g: Expr) -> Any:
+    def _answer(self, m: PairAverage, g: Expr) -> Any:
         """By how much an order parameter changes where a function is added to the minimum of its sites."""
         fields = self.found.sites[m.kind]
         k, j = m.fields
@@ -152,14 +152,14 @@ def _solved(matrix: Any, right: Any) -> Any:
         return mp.lu_solve(matrix, right)
     except (ZeroDivisionError, TypeError):  # as mpmath tells a column without a pivot
         raise UnsupportedLaw(
-            "The linear equations of what a small term in the objective moves have no single solution here.",
+            "The linear equations for the effect of a small term in the objective have no unique solution here.",
             "theories whose order parameters are all fixed by their closed equations",
             "the scatter of instances",
         ) from None
 
 
 def parts_of(
-    solution: Table, observable: Expr, shares: Mapping[Kind, Expr], in_states: Callable[[Expr], Expr]
+    solution: SolutionTable, observable: Expr, shares: Mapping[Kind, Expr], in_states: Callable[[Expr], Expr]
 ) -> Parts:
     """What a site of each kind has of an observable that is a function of averages, to first order in these.
 

@@ -27,7 +27,7 @@ class Unknowns(dict[Symbol, Any]):
         return dict, (dict(self),)
 
 
-class Table(Mapping[str, Any]):
+class SolutionTable(Mapping[str, Any]):
     """The unknowns of a solution, and what follows from them."""
 
     dps: int

@@ -10,7 +10,7 @@ from sympy import Expr
 from symcavity.algebra.precision import alone, given_out, mp, with_digits
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.evaluate.given.values import GUARD
-from symcavity.evaluate.solutions.table import Table
+from symcavity.evaluate.solutions.table import SolutionTable
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.method.pair import Pair
 from symcavity.model.kinds import FEATURE
@@ -38,7 +38,7 @@ class SiteCovariance:
     moments: tuple[Any, Any]
 
 
-def check_pair(solution: Table, pair: Pair, stability: Any) -> None:
+def check_pair(solution: SolutionTable, pair: Pair, stability: Any) -> None:
     """Refuse what has no covariances of two sites.
 
     Raises
@@ -49,7 +49,9 @@ def check_pair(solution: Table, pair: Pair, stability: Any) -> None:
         If the solution is not stable: small changes grow from site to site, and so do covariances.
     """
     if any(map(mp.isinf, dict(solution.values).values())):
-        raise UnsupportedLaw("A limit with states at rest has no covariances of sites.", "solutions of the equations")
+        raise UnsupportedLaw(
+            "In a limit where states vanish, the covariances of sites are not defined.", "solutions of the equations"
+        )
     if not stability < 1:
         raise NotConverged(
             f"The covariances of {pair.kind.sites} grow without bound: small changes of fields grow by the factor "
@@ -61,7 +63,7 @@ def check_pair(solution: Table, pair: Pair, stability: Any) -> None:
 
 
 @alone
-def two_sites(solution: Table, pair: Pair, stability: Any) -> SiteCovariance:
+def two_sites(solution: SolutionTable, pair: Pair, stability: Any) -> SiteCovariance:
     """Solve the linear equations of two sites at a solution.
 
     Raises
@@ -90,7 +92,7 @@ def two_sites(solution: Table, pair: Pair, stability: Any) -> SiteCovariance:
     return SiteCovariance(spread, off, dimension, (spread, second))
 
 
-def _check_balanced(solution: Table, pair: Pair) -> None:
+def _check_balanced(solution: SolutionTable, pair: Pair) -> None:
     for leg, share in pair.means.items():
         if solution.number(share) > tolerances().balanced:
             names = ", ".join(map(str, pair.over))

@@ -90,16 +90,19 @@ def _holds(system: Eliminated, condition: Any, env: Mapping[Any, Any]) -> bool:
     least = values.min()
     if np.isnan(least) and not free:  # where functions overflow there is no value to be judged
         return system.given.at_edge
-    if np.any(values < 0):
+    is_strict = isinstance(condition, StrictGreaterThan)
+    if np.any(values < 0) and (is_strict or not gap.is_Add):
         return False
     # a denominator whose terms cancel to rounding has been multiplied out: such a root solves the numerator only
-    if not (gap.is_Add and isinstance(condition, StrictGreaterThan)) or system.given.at_edge or np.isnan(least):
-        return True
+    if not (gap.is_Add and (is_strict or least < 0)) or system.given.at_edge or np.isnan(least):
+        return bool(np.isnan(least) or least >= 0)
     with np.errstate(all="ignore"):
         terms = [np.asarray(system.task.compiled(t, "numpy")(here), dtype=float) for t in gap.args]
     if least > tolerances().cancelled * sum(max(t.max(), -t.min()) for t in terms):
         return True
     size = sum(map(np.abs, terms))
+    if not is_strict:  # sides that are equal, as bounds at some sites, differ by rounding
+        return not np.any(values < -tolerances().cancelled * size)
     return not np.any((values <= tolerances().cancelled * size) & np.isfinite(size))  # what overflows has not canceled
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,6 @@ from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving import saddle_attempt
 from symcavity.evaluate.solving.admissible import inadmissible
 from symcavity.evaluate.solving.continuation import (
-    NEAR,
     STRONGEST,
     WEAKEST,
     along_load,
@@ -89,23 +88,18 @@ def continued_map(search: Search) -> Outcome:
     """Follow the solution by the map: from milder values, and from weak or large loads."""
     if (point := along_values(search.task, search.given, mapped=True)) is not None:
         return Handover(point)
-    return _along_loads(search, (WEAKEST, STRONGEST), mapped=True)
-
-
-def from_loads_nearby(search: Search) -> Outcome:
-    """Follow the solution by the map from loads nearby: at large ones states may be at rest."""
-    return _along_loads(search, NEAR, mapped=True)
+    return _along_loads(search, mapped=True)
 
 
 def continued_core(search: Search) -> Outcome:
     """Follow the solution by what elimination leaves: from milder values, and from weak or large loads."""
     if (point := along_values(search.task, search.given, mapped=False)) is not None:
         return Handover(point)
-    return _along_loads(search, (WEAKEST, STRONGEST), mapped=False)
+    return _along_loads(search, mapped=False)
 
 
-def _along_loads(search: Search, shares: Sequence[float], *, mapped: bool) -> Outcome:
-    for begin in shares:
+def _along_loads(search: Search, *, mapped: bool) -> Outcome:
+    for begin in (WEAKEST, STRONGEST):
         point, end = along_load(search.task, search.given, begin, mapped=mapped)
         if point is not None:
             return Handover(point)
@@ -133,12 +127,6 @@ def roots_of_core(search: Search) -> Outcome:
     admitted = search.admitted(roots, first=not every)
     if not admitted and not every and len(system.left) == 1:  # the first root is not always the admissible one
         admitted = search.admitted(roots_of(system, None, every=True), first=False)
-    return search.chosen(admitted) if admitted else Lost()
-
-
-def from_all_starts(search: Search) -> Outcome:
-    """The first admissible root of what elimination leaves, from as many starting points as there are."""
-    admitted = search.admitted(roots_of(search.eliminated, None), first=True)
     return search.chosen(admitted) if admitted else Lost()
 
 
@@ -195,8 +183,6 @@ ATTEMPTS = (
     Attempt("continuation of what elimination leaves", lambda _: True, continued_core),
     # thermal means may vanish, and elimination divides by their squares
     Attempt("the only root", lambda s: s.task.measure is None, only_root),
-    Attempt("more starting points", lambda s: not s.every, from_all_starts),
-    Attempt("continuation from loads nearby", _at_given_values, from_loads_nearby),
     Attempt("states at rest of a system", lambda s: not s.task.convex, at_rest),
 )
 

@@ -27,6 +27,9 @@ from symcavity.evaluate.tolerances import tolerances
 
 SMALL = (1e-8, 1e-14)  # moments of states that are nearly at rest
 ROUNDS, SETTLED = 100, 1e-10  # of responses there
+SILENT = (
+    "states that are all at rest solve the equations, too; instances begin there, and stay where that repels as well"
+)
 
 
 def chosen(system: Eliminated, admitted: Sequence[np.ndarray], observable: Callable[[Any], Expr]) -> Found:
@@ -62,6 +65,8 @@ def chosen(system: Eliminated, admitted: Sequence[np.ndarray], observable: Calla
     if len(solved) > 1:
         raise _several(system, admitted, solved, gains)
     _warn_unstable(system, gains[0])
+    if not task.linear and task.measure is None and can_rest(task, system.given):
+        solved[0].remarks += (SILENT,)
     return Found(solved[0])
 
 

@@ -25,7 +25,6 @@ from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import SiteQuantity
 
 WEAKEST, STRONGEST = 1e-3, 1e3  # shares of the load at which a continuation begins
-NEAR = (1.7, 3.0, 5.0, 8.0)  # and where it begins if there is none at such loads
 FINEST, TINY = 1e-6, 1e-9
 MOST = 300  # steps on one way
 FIRST, SHORTEST = 0.5, 0.02  # factors of e by which a parameter is changed at a given load, at first and at the least

@@ -89,11 +89,9 @@ def finished(task: Task, given: Given, root: Root, observable: Callable[[Any], E
         quick = _tidied(task, given, root.point, observable)
         rough = root.error > FINE and quick.digits < SHOWN
         if not rough and not _has_cancelled(quick, task, given):
-            return Found(quick)
+            return Found(_confirmed(quick, given))
         if rough and (given.double or not task.closed_map(given)[0].lost(root.point, given.environment("numpy"))):
-            known = f"about {quick.digits} digit{'s' if quick.digits > 1 else ''}"
-            warn(f"The solution at {where(given)} is known to {known}.", RoughSolution)
-            return Found(quick)
+            return Found(_confirmed(quick, given))
     try:
         return Found(_polished(task, given, root, observable))
     except NotConverged as unpolished:
@@ -136,6 +134,30 @@ def _tidied(task: Task, given: Given, found: Mapping[Any, float], observable: Ca
     return tidy if tidy.digits >= SHOWN else quick
 
 
+def _confirmed(quick: Solution, given: Given) -> Solution:
+    """A solution in double that the finer averages of its residual confirm, with a warning where they leave few digits.
+
+    Raises
+    ------
+    NotConverged
+        If they do not: what solves the equations on coarser ones is then no root of them.
+    """
+    if quick.is_limit:  # with values at infinity, where the equations have none
+        return quick
+    if quick.residual >= MISSED:
+        raise NotConverged(
+            f"The point that was found at {where(given)} violates the equations by a share of "
+            f"{mp.nstr(quick.residual, 2)} when their averages are taken with more nodes.",
+            quick.values,
+            float(quick.residual),
+            "values at which the problem has a minimum; simulate(...) of the same values",
+        )
+    if quick.digits < SHOWN:
+        known = f"about {quick.digits} digit{'s' if quick.digits > 1 else ''}"
+        warn(f"The solution at {where(given)} is known to {known}.", RoughSolution)
+    return quick
+
+
 def _has_cancelled(quick: Solution, task: Task, given: Given) -> bool:
     """Whether closed forms over continuous laws lose in double what the equations are about: more digits keep it."""
     if given.double or task.is_numerical or given.sites > MANY_SITES or quick.is_limit:
@@ -156,7 +178,7 @@ def finish(system: Eliminated, root: np.ndarray, observable: Callable[[Any], Exp
         found = system.complete(root)
         quick = _tidied(task, given, {s: found[s] for s in system.order}, observable)
         if not _has_cancelled(quick, task, given):
-            return quick
+            return _confirmed(quick, given)
     elif task.is_numerical and not (given.solve_for or task.is_projected):  # averages share their nodes there
         closed, _ = task.closed_map(given)
         if (double := root_near(closed, given.environment("numpy"), system.complete(root))) is not None:
@@ -180,8 +202,8 @@ def finish(system: Eliminated, root: np.ndarray, observable: Callable[[Any], Exp
     far = [str(s) for s, v in values.items() if v and mp.isfinite(v) and abs(mp.log10(abs(v))) > RUNAWAY]
     if far and not (solution.is_limit or solution.residual < MISSED):
         raise NotConverged(
-            f"{', '.join(far)} may have no value at {where(given)}: the search went on for ever, to where "
-            f"the equations miss by a share of {mp.nstr(solution.residual, 2)}.",
+            f"{', '.join(far)} may have no value at {where(given)}: the search diverged, and where it stopped "
+            f"the equations are violated by {mp.nstr(solution.residual, 2)} of their size.",
             solution.values,
             float(solution.residual),
             "values at which the problem has a minimum; simulate(...) of the same values",

@@ -248,11 +248,14 @@ def _marching(
 
 
 def _goes_on(found: tuple[np.ndarray, ...], ways: np.ndarray, moved: RestMap) -> bool:
-    """Whether the map leads on in the same way far beyond: a weak penalty may stop what seems to go on for ever."""
+    """Whether the map leads on in the same way far beyond: a weak penalty may stop what seems to go on for ever.
+
+    It would be large there: what grows on the way has grown by as much as the rest has vanished.
+    """
     point, steps, _ = found
     far = point + ways * BEYOND / np.max(np.abs(ways))
     image = moved(far)
-    return image is not None and bool(np.max(np.abs(image - far - steps * moved.averages)) < SETTLED)
+    return image is not None and bool(np.max(np.abs(image - far - steps * moved.averages)) < NOISE)
 
 
 def _taken(

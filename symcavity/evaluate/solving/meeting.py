@@ -24,7 +24,8 @@ def meet(conditions: Conditions, start: np.ndarray, near: float = 0.0) -> np.nda
     """
     x, missed = where_met(conditions, start, near)
     if missed:
-        said = f"The conditions on all sites are not met: they miss by {missed:.1e}."
+        how = "no site has a law there" if np.isnan(missed) else f"they miss by {missed:.1e}"
+        said = f"The conditions on all sites are not met: {how}."
         raise NotConverged(said, best=x, residual=missed)
     return x
 
@@ -76,16 +77,19 @@ def where_met(conditions: Conditions, start: np.ndarray, near: float = 0.0) -> t
 
 
 def _bisected(function: Callable[[float], float], start: float) -> float | None:
-    """A zero of one function, looked for to both sides."""
+    """A zero of one function, looked for to both sides of a start, or of where it is defined next to it."""
     from scipy.optimize import brentq
 
     here, width = np.sign(function(start)), 1e-2
     while width < _FARTHEST:
         signs = {end: np.sign(function(end)) for end in (start - width, start + width)}
-        if np.all(np.isnan([*signs.values()])):  # nor is it defined farther away
+        if np.isnan(here):
+            defined = [end for end, sign in signs.items() if not np.isnan(sign)]
+            start, here = (defined[0], signs[defined[0]]) if defined else (start, here)
+        elif np.all(np.isnan([*signs.values()])):  # nor is it defined farther away
             return None
         for end, there in signs.items():
-            if there * here <= 0:
+            if there * here <= 0 and end != start:
                 low, high = sorted((start, end))
                 with suppress(ValueError, RuntimeError):  # where it is not defined throughout
                     return float(brentq(function, low, high, xtol=1e-15, rtol=1e-14, maxiter=300))

@@ -22,7 +22,7 @@ from symcavity.algebra.precision import mp
 from symcavity.evaluate.averages.digits import ExactPass
 from symcavity.evaluate.closed_map import ClosedMap
 from symcavity.evaluate.given.values import Given, Task
-from symcavity.method.saddle import Group, Saddle
+from symcavity.method.saddle import FieldStatistics, Saddle
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import SiteQuantity
 
@@ -41,7 +41,7 @@ class Recovery:
         One for each quenched field.
     """
 
-    group: Group
+    group: FieldStatistics
     multiples: tuple[Expr, ...]
 
     @cached_property
@@ -131,7 +131,7 @@ def closed_map(task: Task, given: Given, recovery: Recovery | None) -> tuple[Clo
     return task.maps[key]
 
 
-def recovery_at(group: Group, saddle: Saddle, given: Given, seen: np.ndarray) -> Recovery | None:
+def recovery_at(group: FieldStatistics, saddle: Saddle, given: Given, seen: np.ndarray) -> Recovery | None:
     """The recovery whose multiples are closest to those that were seen; None where no law has a kink at any.
 
     Parameters
@@ -152,7 +152,7 @@ def recovery_at(group: Group, saddle: Saddle, given: Given, seen: np.ndarray) ->
     return Recovery(group, min(sorted(options, key=str), key=distance))
 
 
-def _conditions(group: Group, saddle: Saddle, given: Given) -> Iterator[Expr]:
+def _conditions(group: FieldStatistics, saddle: Saddle, given: Given) -> Iterator[Expr]:
     """What is zero where the terms and constraints of the hearers have kinks."""
     problem, hearer = saddle.record.problem, group.field.hearer
     rule = {s: as_sympy(v) for s, v in given.exact.items()}
@@ -165,13 +165,13 @@ def _conditions(group: Group, saddle: Saddle, given: Given) -> Iterator[Expr]:
         yield from (r.lhs - r.rhs for node in e.atoms(Piecewise) for r in node.atoms(Relational))
 
 
-def _marks(group: Group, saddle: Saddle) -> list[Symbol]:
+def _marks(group: FieldStatistics, saddle: Saddle) -> list[Symbol]:
     """The placeholders of the field and of the quenched fields beside it."""
     by_sum = {f.as_sum: f.symbol for f in saddle.record.fields}
     return [by_sum[f.as_sum] for f in (group.field, *group.quenched) if f.as_sum in by_sum]
 
 
-def _multiples(group: Group, saddle: Saddle, given: Given, condition: Expr) -> Iterator[tuple[Expr, ...]]:
+def _multiples(group: FieldStatistics, saddle: Saddle, given: Given, condition: Expr) -> Iterator[tuple[Expr, ...]]:
     """The multiples at which a condition is met whatever the quenched fields are."""
     marks = _marks(group, saddle)
     bends = sorted(condition.atoms(Abs), key=str)

@@ -12,7 +12,7 @@ from symcavity.errors import NotConverged
 from symcavity.evaluate.averages.integrals import LAWS, Grids
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.undefined import where_defined
-from symcavity.method.saddle import Group, Multiple, Saddle
+from symcavity.method.saddle import FieldStatistics, Multiple, Saddle
 from symcavity.model.kinds import Kind
 
 WITHIN = 3  # r, tau, s come first in a group; beta and kappa after the covariances
@@ -21,7 +21,7 @@ WITHIN = 3  # r, tau, s come first in a group; beta and kappa after the covarian
 class GroupPlaces:
     """Where the coordinates of a group stand, and its numbers at given values."""
 
-    def __init__(self, group: Group, first: int) -> None:
+    def __init__(self, group: FieldStatistics, first: int) -> None:
         self.group = group
         count = len(group.overlaps)
         self.r, self.tau, self.s = first, first + 1, first + 2

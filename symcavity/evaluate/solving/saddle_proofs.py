@@ -16,7 +16,7 @@ DOUBLED = 40  # how many times a load is doubled, or halved, to find one with a 
 
 
 @dataclass(frozen=True)
-class Proof:
+class NoSolution:
     """What proves that there is no solution.
 
     Attributes
@@ -57,7 +57,7 @@ class Proof:
 
 
 @dataclass(frozen=True)
-class Contradiction(Proof):
+class Contradiction(NoSolution):
     """Constraints that contradict each other: multipliers with which they add up to what is false.
 
     Attributes
@@ -85,7 +85,7 @@ class Contradiction(Proof):
 
 
 @dataclass(frozen=True)
-class Descent(Proof):
+class Descent(NoSolution):
     """A direction along which the objective falls for ever.
 
     Attributes
@@ -105,7 +105,7 @@ class Descent(Proof):
 
 
 @dataclass(frozen=True)
-class Flat(Proof):
+class Flat(NoSolution):
     """A minimum that is flat: no force is left at it, and nothing fixes the states.
 
     Attributes

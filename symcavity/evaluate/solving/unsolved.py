@@ -9,7 +9,7 @@ from symcavity.evaluate.given.values import Given
 from symcavity.evaluate.solving.finish import where
 from symcavity.evaluate.solving.outcomes import Ended
 from symcavity.evaluate.solving.roots import nearest_miss
-from symcavity.evaluate.solving.saddle_proofs import Flat, Proof
+from symcavity.evaluate.solving.saddle_proofs import Flat, NoSolution
 from symcavity.evaluate.solving.search import Search
 
 
@@ -29,7 +29,7 @@ def unsolved(given: Given, ended: Ended) -> Infeasible | FlatMinimum:
     evidence = ended.evidence
     way = f"a {evidence.way} alpha" if evidence.way else "other values of the parameters"
     is_flat = isinstance(evidence, Flat) and evidence.is_attained
-    if evidence.way and isinstance(evidence, Proof):
+    if evidence.way and isinstance(evidence, NoSolution):
         end = "beyond which the minimum is unique" if is_flat else "at which solutions end"
         way += f" (error.evidence.load is that {end})"
     if isinstance(evidence, Flat) and evidence.is_attained:
@@ -58,7 +58,7 @@ def not_found(search: Search) -> NotConverged:
         + (f": {reasons}." if reasons else ".")
         + (f" {search.seen}" if search.seen is not None else "")
         + " This does not prove that there is none."
-        + (f" The closest point, in .best, misses by a share of {gap:.2g}." if gap > 0 else ""),
+        + (f" The closest point, in .best, violates the equations by {gap:.2g} of their size." if gap > 0 else ""),
         best,
         gap,
         _edge(given) or "guess=, the values of a solution nearby; other values of the parameters",
