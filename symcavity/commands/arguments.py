@@ -94,7 +94,7 @@ def _grid(name: str, text: str) -> list[Any]:
         raise ValuesError(f"The grid of {name} is {text[:60]!r}.", f"start:stop:count, as in {name}=1:2:5")
     start, stop, count = read_number(parts[0], name), read_number(parts[1], name), int(parts[2])
     if not 1 <= count <= _POINTS or (count == 1 and start != stop):
-        raise ValuesError(f"The grid of {name} has {count} points.", f"2 to {_POINTS} points")
+        raise ValuesError(f"The grid of {name} has {count} point{'s' if count != 1 else ''}.", f"2 to {_POINTS} points")
     return [start + (stop - start) * Rational(k, max(count - 1, 1)) for k in range(count)]
 
 
@@ -249,6 +249,7 @@ def in_shell(text: str) -> str:
     law = str.maketrans("", "", " '")
     text = re.sub(r"\{(\w+): \{([^{}]*)\}\}", lambda m: f"{m[1]}={m[2].translate(law)}", text)
     pairs = r"\{(?!value\b)(\w+(?:/\w+)?: [^{}]*?)(?:, \.\.\.)?\}(?: in solve\(\.\.\.\))?"
+    text = re.sub(r"\{(\w+): (\w+\([^()]*\))\}", r"'\1=\2'", text)  # parentheses, which a shell would read, are quoted
     text = re.sub(pairs, lambda m: re.sub(r"(?:^|, )(\w+(?:/\w+)?): ", r" \1=", m[1]).strip(), text)
     text = re.sub(r"\bbounds=\(([^(), ]+), ([^(), ]+)\)", r"--over NAME=\1,\2", text)
     text = re.sub(r"(?:\b(?:theory|problem)\.)?\b(simulate|solve)\(\.\.\.\)(?!\.)", r"symcavity \1", text)

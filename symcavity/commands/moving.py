@@ -66,7 +66,7 @@ def _system(args: argparse.Namespace) -> BipartiteSystem:
     if isinstance(declared, ConvexProblem):
         if args.rate is None and args.step is None:
             raise ValuesError(
-                f"{args.target} is a convex problem, whose states do not move.",
+                f"{args.target} is a convex problem, whose states do not depend on time.",
                 "systems in time, and gradient descent on problems, or gradient flow",
                 "--rate 1/10; --step 1/20 for the flow",
             )
@@ -79,8 +79,8 @@ def _system(args: argparse.Namespace) -> BipartiteSystem:
     declared = system_of(declared)
     if declared.time is None:
         raise ValuesError(
-            f"The states of {args.target} do not move.",
-            "declarations whose states move: Variable(\"x\", i, over=t)",
+            f"The states of {args.target} do not depend on time.",
+            "declarations whose states depend on time: Variable(\"x\", i, over=t)",
             f"symcavity solve {args.target}",
         )
     return declared

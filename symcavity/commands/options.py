@@ -15,7 +15,7 @@ _VALUES = """values:
   y=1:0.8,-1:0.2                         a law of a quenched parameter, value:weight
   l=0.2,1.8                              an array, one value a site
   rho=@modes.csv   rho=@modes.npy        an array from a file
-  g_S=Ball(2,1)    g_S=@points.npy       a convex set
+  "g_S=Ball(2,1)"  g_S=@points.npy       a convex set (quoted, for the shell)
   K/N=3/2          K=150                 the number of sites of a further kind
 """
 

@@ -12,6 +12,7 @@ from symcavity.writing.formats import FORMATS
 _AS_DATA = (
     *("list", "show", "check", "simulate", "messages", "sweep", "sensitivity", "optimize", "boundary", "experiment"),
     "evolve",
+    "report",
 )
 
 
@@ -45,7 +46,7 @@ def _add_studies(commands: Any) -> None:
         commands,
         "boundary",
         later("studying", "boundary"),
-        "Follow the line on which stability, the solution or an order parameter is lost.",
+        "Find the phase boundary at which the solution, its stability or an order parameter is lost.",
         "symcavity boundary minority o=1:1/2,-1:1/2 --across alpha=0.3,0.6 --dps 20",
         "symcavity boundary competing_species A=2 K=1:1 --across sigma=0.5,1.5 --along g=0:1:5",
         values=True,
@@ -203,7 +204,7 @@ def _add_motion(commands: Any) -> None:
         commands,
         "evolve",
         later("moving", "evolve"),
-        "Run a theory of states that move forward in time: a declared system, or gradient descent on a problem.",
+        "Run a theory forward in time: a declared system in time, or gradient descent on a problem.",
         "symcavity evolve reciprocal_network g=3/2 r=1/2 h=1/2 a=1:1/2,-1:1/2 --until 20 --plot network.pdf",
         'symcavity evolve reciprocal_network g=3/2 r=1/2 h=1/2 a=1 --until 9 --show "average(x[i, t]*x[i, s])" --json',
         "symcavity evolve chaotic_network g=2 a=1:1/2,-1:1/2 --until 6 --step 1/5",
@@ -218,8 +219,8 @@ def _add_motion(commands: Any) -> None:
     evolve.add_argument("--paths", type=int, default=20000, help="paths to sample, where laws are not linear")
     evolve.add_argument("--seed", type=int, default=0, help="seed of the paths (default: 0)")
     evolve.add_argument("--dps", type=int, help="digits of an exact run (default: fractions, or double)")
-    evolve.add_argument("--rate", metavar="R", help="of a convex problem: descend its objective at this rate")
-    evolve.add_argument("--momentum", metavar="M", help="of a convex problem: the part of a step that is repeated")
+    evolve.add_argument("--rate", metavar="R", help="learning rate of gradient descent on a convex problem")
+    evolve.add_argument("--momentum", metavar="M", help="momentum of gradient descent on a convex problem")
     add_shown(evolve, "show only this observable")
     evolve.add_argument("--plot", metavar="F", help="draw the observables of one time")
     experiment = add_command(
@@ -265,7 +266,7 @@ def _add_reports(commands: Any) -> None:
     )
     manifold.add_argument("points", metavar="points.npy", help="an array of manifolds x points x dimensions")
     manifold.add_argument("--kappa", default="0", help="margin, in units of a centre's distance")
-    manifold.add_argument("--samples", type=int, default=4096, help="sources for each (default: 4096)")
+    manifold.add_argument("--samples", type=int, default=4096, help="samples for each manifold (default: 4096)")
     manifold.add_argument("--seed", type=int, default=0, help="seed of the quasi-random sources (default: 0)")
     manifold.add_argument("--subtract-mean", action="store_true", help="center all data first")
     manifold.add_argument("--oblique", action="store_true", help="keep deviations along the centre")

@@ -73,7 +73,12 @@ def make_report(args: argparse.Namespace) -> int:
     if args.values:
         extra.append(("Theory against instances", _instances(folder, args, system, theory, values)))
     (folder / "report.html").write_text(page(derivation, verification, extra), encoding="utf-8")
-    print(f"{folder}: {', '.join(sorted(path.name for path in folder.iterdir()))}")
+    files = sorted(path.name for path in folder.iterdir())
+    if args.json:
+        found = {"folder": str(folder), "files": files, "steps": len(derivation), "verified": bool(verification)}
+        print(json.dumps(found, indent=1, ensure_ascii=False))
+    else:
+        print(f"{folder}: {', '.join(files)}")
     return 0 if verification else FAILED
 
 

@@ -37,7 +37,7 @@ class BipartiteSystem(WithInstances, SystemData):
     name : str, optional
         A title for the derivation.
     cite : str, optional
-        Works, parted by semicolons, which derivations cite; equation numbers in ``source`` are those of the first.
+        Works, separated by semicolons, which derivations cite; equation numbers in ``source`` are those of the first.
     source : dict, optional
         Its equation numbers by the key of the step: ``{"datum.cavity_field": "40"}``.
     named : dict, optional
@@ -249,7 +249,7 @@ class ConvexProblem(Problem):
     name : str, optional
         A title.
     cite : str, optional
-        Works, parted by semicolons, which derivations cite; equation numbers in ``source`` are those of the first.
+        Works, separated by semicolons, which derivations cite; equation numbers in ``source`` are those of the first.
     source : dict, optional
         Its equation numbers by the key of the step: ``{"datum.cavity_field": "40"}``.
     named : dict, optional
@@ -329,12 +329,12 @@ class ConvexProblem(Problem):
         Parameters
         ----------
         rate : Expr or number
-            By how much a step goes against the slope of the objective, written such that it is in proportion to N: a
+            The learning rate, of an objective that is written in proportion to N: a
             mean over data is taken times N.
         momentum : Expr or number
-            Which part of the last step is repeated.
+            The momentum: the fraction of the last step that is added to the next.
         batch : Expr or number
-            Which share of the data a step looks at: each with this probability, drawn anew at each step. Their losses
+            The share of the data in a step: each is drawn with this probability, drawn anew at each step. Their losses
             count ``1/batch`` times, so that the mean of many steps is a step with all data; 1 is all data.
         initial : sequence of Eq
             Where states begin, if not at zero: ``Eq(w[i], a[i])``.

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from symcavity.face.refusals import refuse_temperature
+from symcavity.face.refusals import refuse_motion, refuse_temperature
 
 if TYPE_CHECKING:
     from symcavity.finite.experiment import CavityExperiment
@@ -120,7 +120,7 @@ class WithInstances(ABC):
         self, values: Mapping[Any, Any], N: int = 2000, seeds: int | Iterable[int] = 10, **options: Any
     ) -> MessagePassing:
         """Pass messages on finite instances; see :func:`symcavity.finite.passing.message_passing`."""
-        refuse_temperature(self._system(), "message passing")
+        refuse_motion(self._system(), "message passing")
         from symcavity.finite.passing import message_passing
 
         return message_passing(self._system(), values, N=N, seeds=seeds, **options)

@@ -10,7 +10,7 @@ def refuse_motion(system: System, verb: str) -> None:
     """Refuse what is about states that keep still, where they move."""
     if system.time is not None:
         raise UnsupportedLaw(
-            f"The states move, and {verb} needs states that do not move.",
+            f"The states depend on time, and {verb} needs a theory at rest.",
             "theory.evolve(values, until=...), system.simulate(values, N=..., until=...), run.compare(sim, ...)",
         )
 

@@ -54,7 +54,7 @@ class Theory(StudiedTheory):
 
     @property
     def parameters(self) -> tuple[Any, ...]:
-        """What takes a value in :meth:`solve`: parameters, the load, ratios of sizes, families and sets without one.
+        """What has a value in :meth:`solve`: parameters, the load, ratios of sizes, families and sets without one.
 
         Examples
         --------
@@ -106,7 +106,7 @@ class Theory(StudiedTheory):
             If a root could not be found or polished (it carries the best point); if the timeout is over.
         """
         refuse_motion(self.system, "solve")
-        from symcavity.evaluate.binding import solve_theory
+        from symcavity.evaluate.solve import solve_theory
 
         return solve_theory(self, values, dps, guess, timeout, certify=certify)
 
@@ -177,7 +177,7 @@ class Theory(StudiedTheory):
         method: str | None = None,
         dps: int | None = None,
     ) -> MovingRun | FlowRun:
-        """Run a theory of states that move forward in time; nothing is iterated.
+        """Run the theory of a system in time, forward from its initial values; nothing is iterated.
 
         Parameters
         ----------
@@ -215,13 +215,16 @@ class Theory(StudiedTheory):
         from symcavity.evaluate.moving.run import evolve
 
         if self.system.time is None:
-            raise UnsupportedLaw("The states of this theory do not move.", "theory.solve(values)")
+            raise UnsupportedLaw("The states of this theory do not depend on time.", "theory.solve(values)")
         if until is None:
             raise ValuesError("The end of the run is not given.", "until=20, the last step or the last time")
         if self.system.flowing:
             return evolve_flow(self, values, until, step, paths, seed, method, dps)
         if step is not None:
-            raise ValuesError(f"step = {step}, and the states move in steps.", "step= in continuous time only")
+            raise ValuesError(
+                f"step = {step}, and this system moves in steps, not in continuous time.",
+                "step= in continuous time only",
+            )
         return evolve(self, values, until, paths, seed, method, dps)
 
     def stationary(
@@ -269,7 +272,7 @@ class Theory(StudiedTheory):
         from symcavity.evaluate.moving.stationary import stationary
 
         if self.system.time is None:
-            raise UnsupportedLaw("The states of this theory do not move.", "theory.solve(values)")
+            raise UnsupportedLaw("The states of this theory do not depend on time.", "theory.solve(values)")
         return stationary(self, values, dps, until, step, paths, seed)
 
     def sweep(self, grid: Mapping[Any, Any], **options: Any) -> Sweep:
@@ -290,9 +293,9 @@ class Theory(StudiedTheory):
         return state_evolution(self, values, steps)
 
     def settling(self, values: Mapping[Any, Any] | None = None) -> float:
-        """By which factor a step of the state evolution changes small deviations from the solution.
+        """The factor by which a step of the state evolution changes small deviations from the solution.
 
-        The order parameters settle below one. Message passing needs this, and a stability below one.
+        The order parameters settle where it is below one. Message passing needs this, and a stability below one.
         """
         from symcavity.evaluate.state_evolution import settling
 
@@ -330,7 +333,7 @@ class Theory(StudiedTheory):
         return with_verbs(Pair, pair_of(self, asked, over))
 
     def fluctuations(self) -> Fluctuations:
-        """How the minimum of a convex problem scatters between instances: share, close, coincide.
+        """The variance of the minimum of a convex problem between instances, derived in three steps.
 
         Returns
         -------
@@ -341,7 +344,7 @@ class Theory(StudiedTheory):
         Raises
         ------
         UnsupportedLaw
-            For systems of equations, labels drawn on a field, vector fields and couplings with a reciprocity.
+            For systems of equations, vector fields and couplings with a reciprocity.
         """
         from symcavity.method.fluctuation_steps import fluctuations_of
 

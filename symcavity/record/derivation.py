@@ -174,7 +174,7 @@ class Derivation:
         raise KeyError(f"No step {key!r}; {meant}")
 
     def assumptions(self) -> list[tuple[str, dict[str, Any], list[str]]]:
-        """Every assumption, with what it needs to be said and the steps that use it."""
+        """Every assumption, with the quantities that it is about and the steps that use it."""
         seen: dict[tuple[str, str], tuple[str, dict[str, Any], list[str]]] = {}
         for step in self.steps:
             for name, data in step.assumptions:

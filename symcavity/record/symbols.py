@@ -237,15 +237,11 @@ class CavitySymbol(Symbol):
     def _mark(self, base: str, printer: Any, *below: str) -> str:
         """The letter, the zeros of the inserted site, its kind where that does not show, and what tells it apart."""
         zeros = "00" if self.name.startswith("F") else "0"
-        own = [] if self.kind in (FEATURE, DATUM) else [printer.doprint(self.kind.index)]
-        number = self.tag.rpartition("_")[0] if below else self.tag  # of several fields, beside the indices below
-        tag = [f"({part})" for part in (*own, number) if part]
-        if self.kind.upper:
-            lower = "".join(tag) + " ".join(below)
-            if tag:
-                return f"{base}_{{{lower}}}^{{{zeros}}}"
-            return f"{base}^{{{zeros}}}" + (f"_{{{lower}}}" if below else "")
-        return f"{base}_{{{','.join([zeros, *tag, *([' '.join(below)] if below else [])])}}}"
+        own = "" if self.kind in (FEATURE, DATUM) else f"({printer.doprint(self.kind.index)})"
+        number = self.tag.rpartition("_")[0] if below else self.tag  # of several fields, before the indices below
+        lower = ",".join(filter(None, ("" if self.kind.upper else zeros, number, " ".join(below))))
+        upper = own + (zeros if self.kind.upper else "")
+        return base + (f"_{{{lower}}}" if lower else "") + (f"^{{{upper}}}" if upper else "")
 
 
 class ComponentSymbol(CavitySymbol):
@@ -279,8 +275,8 @@ class ComponentSymbol(CavitySymbol):
         """TeX of the vector or matrix that this is a component of."""
         zeros, number = "00" if self.base == "F" else "0", self.tag.rpartition("_")[0]
         if self.kind.upper:
-            return f"\\bm{{{self.base}}}^{{{zeros}}}{f'_{{({number})}}' if number else ''}"
-        return f"\\bm{{{self.base}}}_{{{zeros}{f',({number})' if number else ''}}}"
+            return f"\\bm{{{self.base}}}^{{{zeros}}}{f'_{{{number}}}' if number else ''}"
+        return f"\\bm{{{self.base}}}_{{{zeros}{f',{number}' if number else ''}}}"
 
     def at(self, *indices: Any) -> ComponentSymbol:
         """The same quantity at other components."""
@@ -337,7 +333,8 @@ class OrderParameter(Symbol):
         inner, _, heard = label.partition("_to_") if base == "S" else (label, "", "")
         tex = _label_tex(inner)
         if base == "S":
-            whole = f"S^{{{tex}}}" + (f"_{{{latex_name(heard)}}}" if heard else "")
+            above = f"({tex})" if inner.isdigit() else tex  # a bare number would be a power
+            whole = f"S^{{{above}}}" + (f"_{{{latex_name(heard)}}}" if heard else "")
             return raised(whole, exp)
         whole = f"{head}_{{{tex}}}" if tex else head
         return f"{whole}^{{{exp}}}" if exp else whole
@@ -355,8 +352,8 @@ def _label_tex(label: str) -> str:
     for place, part in enumerate(parts):
         if part in _BETWEEN and 0 < place < len(parts) - 1:
             out, factors = out + _powers(factors) + _BETWEEN[part], []
-        elif part.isdigit() and factors:
-            factors[-1] += f" ({part})"
+        elif part.isdigit() and factors:  # a number belongs to the name before it
+            factors[-1] = f"{factors[-1][:-1]},{part}}}" if "_{" in factors[-1] else f"{factors[-1]}_{{{part}}}"
         else:
             factors.append(latex_name(part))
     return out + _powers(factors)

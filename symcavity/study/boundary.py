@@ -14,12 +14,12 @@ from sympy import Symbol
 
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, ValuesError
-from symcavity.evaluate.binding import task_of
 from symcavity.evaluate.given.checked_values import symbol_of
 from symcavity.evaluate.numbers import exact_value
+from symcavity.evaluate.solve import task_of
 from symcavity.finite.tables import with_error
 from symcavity.method.theory import Theory
-from symcavity.study.line import FEASIBILITY, STABILITY, Line
+from symcavity.study.line import FEASIBILITY, STABILITY, Crossing
 from symcavity.study.optimum import checked_range
 from symcavity.writing.displays import Formula, html
 
@@ -130,8 +130,12 @@ def boundary(
     if isinstance(what, str) and what not in (STABILITY, FEASIBILITY):
         if meant := get_close_matches(what, (STABILITY, FEASIBILITY), n=1):
             supported = "'stability', 'feasibility', an observable, Eq(...)"
-            raise ValuesError(f"{what!r:.60} cannot be lost.", supported, repr(meant[0]))
-        what = theory.named_by(what)
+            raise ValuesError(f"There is no boundary of {what!r:.60}.", supported, repr(meant[0]))
+        try:
+            what = theory.named_by(what)
+        except ValuesError as unread:
+            supported = f"'stability', 'feasibility', Eq(...), or an observable: {unread.supported}"
+            raise ValuesError(unread.found, supported, unread.hint) from None
     name, (low, high) = _one(across, "across")
     name, *ends = checked_range(theory, name, values, (low, high))
     task = task_of(theory)
@@ -146,7 +150,7 @@ def boundary(
     found: list[list[tuple[float, float]]] = []  # by line, its points in double
     near: dict[Symbol, float] | None = None
     for x, given in lines:
-        line = Line(theory, what, name, given, dps)
+        line = Crossing(theory, what, name, given, dps)
         line.near, line.at = near, mp.mpf(ends[0])
         for a, b in line.following(found, x, *ends) or line.brackets(*ends):
             y, error = line.end(a, b)
@@ -156,7 +160,7 @@ def boundary(
         near = line.near
     if not points:
         raise NotConverged(
-            f"{what!s} is not lost over {name} from {ends[0]:g} to {ends[1]:g}.", hint="another range"
+            f"No boundary of {what!s} was found for {name} from {ends[0]:g} to {ends[1]:g}.", hint="another range"
         )
     return Boundary(str(what), label, name, tuple(points))
 

@@ -12,9 +12,9 @@ from sympy import Equality, Symbol, sympify
 
 from symcavity.algebra.precision import given_out, mp
 from symcavity.errors import NegativeEntropy, NotConverged, UnstableSolution, ValuesError
-from symcavity.evaluate.binding import solve_theory
 from symcavity.evaluate.given.arguments import NO_SOLUTION
 from symcavity.evaluate.solutions.solution import Solution
+from symcavity.evaluate.solve import solve_theory
 from symcavity.evaluate.solving.search import Effort
 from symcavity.evaluate.watch import tick
 from symcavity.method.theory import Theory
@@ -32,12 +32,14 @@ MEMORY = 14  # points that an extrapolation uses
 Measure = Callable[[Solution], Any]
 
 
-class Line:
+class Crossing:
     """One way across: what is lost on it, and where."""
 
     def __init__(self, theory: Theory, what: Any, across: Symbol, values: Mapping[Any, Any], dps: int) -> None:
         if isinstance(what, str) and what not in (STABILITY, FEASIBILITY):
-            raise ValuesError(f"{what!r:.60} cannot be lost.", "'stability', 'feasibility', an observable, Eq(...)")
+            raise ValuesError(
+                f"There is no boundary of {what!r:.60}.", "'stability', 'feasibility', an observable, Eq(...)"
+            )
         self.theory, self.what, self.across, self.values, self.dps = theory, what, across, values, dps
         self.near: dict[Symbol, float] | None = None  # the last solution, at the place:
         self.at = mp.zero
@@ -119,7 +121,7 @@ class Line:
         found = self.between(grid)
         if not self.solved and not isinstance(self.what, Equality):
             raise NotConverged(
-                f"The theory has no solution with what is to be lost, for {self.across} from {low:g} to {high:g}.",
+                f"The theory has no solution anywhere for {self.across} from {low:g} to {high:g}.",
                 hint="another range",
             )
         return found

@@ -13,11 +13,11 @@ from sympy import Symbol
 
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, SeveralSolutions, ValuesError
-from symcavity.evaluate.binding import solve_theory, task_of
 from symcavity.evaluate.given.arguments import NO_SOLUTION
 from symcavity.evaluate.given.checked_values import symbol_of
 from symcavity.evaluate.numbers import check_sign, exact_value
 from symcavity.evaluate.solutions.solution import Solution
+from symcavity.evaluate.solve import solve_theory, task_of
 from symcavity.evaluate.watch import tick
 from symcavity.method.theory import Theory
 from symcavity.study.sensitivity import sensitivity, slope
@@ -157,7 +157,7 @@ def _seen(
             seen[x] = (solution, way * value, way * moved)
     if not seen:
         raise next((e for e in ends if isinstance(e, NotConverged)), ends[0]) if ends else NotConverged(
-            "All solutions in the range are limits, with states at rest.", hint="other bounds"
+            "In all of the range the solutions are limits in which states vanish.", hint="other bounds"
         )
     return seen
 

@@ -11,10 +11,10 @@ from sympy import Derivative, Expr, Symbol
 from symcavity.algebra.precision import alone, given_out, mp
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.averages.digits import ExactPass
-from symcavity.evaluate.binding import solve_theory
 from symcavity.evaluate.given.checked_values import symbol_of
 from symcavity.evaluate.solutions.sampled import SampledSolution
 from symcavity.evaluate.solutions.solution import Solution
+from symcavity.evaluate.solve import solve_theory
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import in_units_of_n
 
@@ -56,8 +56,12 @@ def slope(solution: Solution, observable: Any, parameter: Any) -> Any:
     """
     task, given = solution.task, solution.solved_at
     if isinstance(solution, SampledSolution) or solution.is_limit:
-        what = "sampled averages have" if isinstance(solution, SampledSolution) else "a limit, with states at rest, has"
-        raise UnsupportedLaw(f"Only differences would do: {what} no derivative here.", "solutions of closed equations")
+        what = (
+            "A solution by sampled averages has"
+            if isinstance(solution, SampledSolution)
+            else "A limit in which states vanish has"
+        )
+        raise UnsupportedLaw(f"{what} no exact derivative.", "solutions of closed equations")
     parameter = symbol_of(task, parameter)
     if parameter not in given.exact or parameter not in {*task.parameters, *task.ratios}:
         known = [str(s) for s in (*task.parameters, *task.ratios) if s in given.exact]
@@ -108,7 +112,9 @@ def _rows(solution: Solution, exprs: Sequence[Expr], names: tuple[Symbol, ...]) 
             found = iter(ExactPass([d for row in table for d in row])(solution.own_environment("mpmath")))
             return [[mp.convert(next(found)) for _ in names] for _ in exprs], False
         if solution.dps > 15:
-            raise UnsupportedLaw("Averages over sets and polyhedra are differentiated in double.", "dps <= 15")
+            raise UnsupportedLaw(
+                "Averages over sets and polyhedra are differentiated in double precision.", "dps <= 15"
+            )
     whole = task.together(tuple(exprs), names)
     env, grids = solution.own_environment("numpy"), whole.grids()
     whole.refine(env, grids)

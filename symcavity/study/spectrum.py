@@ -95,7 +95,7 @@ def spectrum(X: Any, y: Any) -> Spectrum:
     Notes
     -----
     Everything is estimated from the data as they are, as if they were the population: with ``n`` data the errors of the
-    variances, of the teacher and of the means are of relative order ``sqrt(N/n)``, and so are those of what follows;
+    variances, of the teacher and of the means are of relative order ``sqrt(N/n)``, and so are those of all results;
     take many more data than directions.  The theory then assumes that data of these moments are Gaussian.
 
     Examples

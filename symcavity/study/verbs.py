@@ -94,7 +94,7 @@ class StudiedTheory(WrittenTheory):
         values: Mapping[Any, Any] | None = None,
         dps: int = 15,
     ) -> Boundary:
-        """Follow the line on which something is lost, in a plane of two parameters.
+        """Find a phase boundary, in a plane of two parameters: where a solution or a quantity is lost.
 
         Parameters
         ----------

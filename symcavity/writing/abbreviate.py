@@ -9,21 +9,33 @@ from dataclasses import replace
 from typing import Any
 
 from symcavity.writing.lines import relation_at, width
-from symcavity.writing.nodes import Atom, Fence, Frac, Node, Root, Row, Script, Table, is_big, items_of, role_of
+from symcavity.writing.nodes import (
+    Atom,
+    Fence,
+    FormulaNode,
+    Frac,
+    Radical,
+    Row,
+    Script,
+    Table,
+    is_big,
+    items_of,
+    role_of,
+)
 
 _WORTH = 9.0  # a part that is narrower than this needs no name
 _MOST = 40  # names for one display
 _CALLERS = ("fun", "text", "big")  # what takes a bracket as its argument, though a blank stands between them
 
 
-def name_of(number: int) -> Node:
+def name_of(number: int) -> FormulaNode:
     """The name of a part."""
     return Script(Atom("id", "𝒜", "\\mathcal{A}"), Row((Atom("num", str(number), str(number)),)))
 
 
 def shorten(
-    rows: Sequence[Row], known: dict[Node, Node], fits: Callable[[Row], bool]
-) -> tuple[list[Row], list[Node], list[Row]]:
+    rows: Sequence[Row], known: dict[FormulaNode, FormulaNode], fits: Callable[[Row], bool]
+) -> tuple[list[Row], list[FormulaNode], list[Row]]:
     """Give names to parts of formulas until every formula fits.
 
     Parameters
@@ -45,8 +57,8 @@ def shorten(
         return list(rows), [], []
     shown = [_named(row, known) for row in rows]
     old = set(known.values())
-    made: list[Node] = []
-    parts_named: list[Node] = []
+    made: list[FormulaNode] = []
+    parts_named: list[FormulaNode] = []
     for _ in range(_MOST):
         every = [*shown, *map(_definition, made, parts_named)]
         parts = _parts([row for row in every if not fits(row)], every)
@@ -62,7 +74,7 @@ def shorten(
     # what has become short, once its own parts have names, needs none
     light = {
         name: part for name, part in zip(made, parts_named, strict=True)
-        if isinstance(part, Frac | Root) and width(part) < _WORTH
+        if isinstance(part, Frac | Radical) and width(part) < _WORTH
     }  # fmt: skip
     for name, part in light.items():
         shown, parts_named = ([_named(row, {name: part}, ()) for row in some] for some in (shown, parts_named))
@@ -76,36 +88,36 @@ def shorten(
     return shown, [name for name in old if name in used], new
 
 
-def _definition(name: Node, body: Node) -> Row:
+def _definition(name: FormulaNode, body: FormulaNode) -> Row:
     items = items_of(body)
     spaced = body.spaced if isinstance(body, Row) else ()
     return Row((name, Atom("rel", "=", "="), *items), (False, True, *(spaced or (True,) * len(items))))
 
 
-def _whole(row: Row) -> tuple[Node, ...]:
+def _whole(row: Row) -> tuple[FormulaNode, ...]:
     """What a formula says of its left side, but for a sign: a name for it would say nothing."""
     items = row.items[(relation_at(row) or -1) + 1 :]
     return items[1:] if items and isinstance(items[0], Atom) and items[0].char in "+-" else items
 
 
-def _children(node: Node) -> list[Any]:
+def _children(node: FormulaNode) -> list[Any]:
     return [value for name, value in node.__dict__.items() if not name.startswith("_")]
 
 
-def _nodes(node: Any) -> list[Node]:
+def _nodes(node: Any) -> list[FormulaNode]:
     if isinstance(node, tuple):
         return [inner for entry in node for inner in _nodes(entry)]
-    if not isinstance(node, Node):
+    if not isinstance(node, FormulaNode):
         return []
     return [node, *(inner for entry in _children(node) for inner in _nodes(entry))]
 
 
-def _candidates(node: Any) -> list[Node]:
+def _candidates(node: Any) -> list[FormulaNode]:
     """The parts of a formula that may have a name: fractions, roots, averages, and what stands in brackets."""
-    out: list[Node] = []
+    out: list[FormulaNode] = []
     if isinstance(node, tuple | Row):
         return [part for item in (node.items if isinstance(node, Row) else node) for part in _candidates(item)]
-    if isinstance(node, Frac | Root) or _is_average(node):
+    if isinstance(node, Frac | Radical) or _is_average(node):
         out.append(node)
         node = node.base.body if isinstance(node, Script) and isinstance(node.base, Fence) else node
     elif isinstance(node, Fence) and (node.left, node.right) in (("(", ")"), ("[", "]")):
@@ -114,7 +126,7 @@ def _candidates(node: Any) -> list[Node]:
         out += [part for part in (node.top, node.bottom) if isinstance(part, Row) and len(part.items) > 1]
     if isinstance(node, Row):
         return [*out, *_candidates(node)]
-    if isinstance(node, Node) and not isinstance(node, Atom) and not is_big(node):
+    if isinstance(node, FormulaNode) and not isinstance(node, Atom) and not is_big(node):
         out += [part for child in _children(node) for part in _candidates(child)]
     return out
 
@@ -124,7 +136,7 @@ def _is_average(node: Any) -> bool:
     return isinstance(core, Fence) and core.left == "\\langle"
 
 
-def _parts(wide: Sequence[Row], every: Sequence[Row]) -> dict[Node, float]:
+def _parts(wide: Sequence[Row], every: Sequence[Row]) -> dict[FormulaNode, float]:
     """What naming each part of the wide formulas saves."""
     within = set().union(*(_candidates(row) for row in wide)) if wide else set()
     count = Counter(part for row in every for part in _candidates(row) if part in within)
@@ -142,16 +154,16 @@ def repeats(row: Row) -> int:
     return max(count.values(), default=0)
 
 
-def _named(tree: Any, names: dict[Node, Node], bare: Iterable[Node] | None = None) -> Any:
+def _named(tree: Any, names: dict[FormulaNode, FormulaNode], bare: Iterable[FormulaNode] | None = None) -> Any:
     """A formula with names in place of parts, the inner ones first; round mere names no brackets are left."""
     whose = frozenset(names.values() if bare is None else bare)
-    done: dict[Node, Node] = {}
+    done: dict[FormulaNode, FormulaNode] = {}
 
     def named(node: Any) -> Any:
         if isinstance(node, tuple):
             entries = tuple(map(named, node))
             return node if all(map(operator.is_, entries, node)) else entries
-        if not isinstance(node, Node) or isinstance(node, Atom):
+        if not isinstance(node, FormulaNode) or isinstance(node, Atom):
             return node
         if node not in done:
             old = _children(node)
@@ -165,14 +177,14 @@ def _named(tree: Any, names: dict[Node, Node], bare: Iterable[Node] | None = Non
     return named(tree)
 
 
-def _bare(row: Row, names: frozenset[Node]) -> Row:
+def _bare(row: Row, names: frozenset[FormulaNode]) -> Row:
     """A row without the brackets round a mere name, unless they may hold the argument of a function."""
-    items: list[Node] = []
+    items: list[FormulaNode] = []
     for place, item in enumerate(row.items):
         core = item.base if isinstance(item, Script) else item
         before = items[-1] if items else Atom("open", "", "")
         called = before.base if isinstance(before, Script) else before
-        beside = isinstance(called, Frac | Root | Fence) or role_of(called) not in (*_CALLERS, "id", "factor")
+        beside = isinstance(called, Frac | Radical | Fence) or role_of(called) not in (*_CALLERS, "id", "factor")
         is_product = beside or before in names or (row.blank(place) and role_of(called) not in _CALLERS)
         is_power = not isinstance(item, Script) or item.sub is None  # brackets with an index mean something
         if isinstance(core, Fence) and core.left in "([" and core.body in names and is_product and is_power:

@@ -31,10 +31,11 @@ from sympy import (
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.node import holds
 from symcavity.algebra.phi import phi
 from symcavity.model.averages import Average
 from symcavity.record.symbols import OrderParameter
-from symcavity.writing.ordering import is_turned
+from symcavity.writing.ordering import is_given, is_negative, is_turned
 
 
 def over_one(total: Any) -> Any:
@@ -82,6 +83,53 @@ def gathered(expr: Any) -> Any:
         return expr
     new = Add(*(coefficient * _together(some) for coefficient, some in before.items()))
     return new + min(alone, factor(alone), key=lambda form: form.count_ops())
+
+
+@lru_cache(maxsize=4096)
+def by_shares(node: Any) -> Any:
+    """The same with ``(1 - rho)*q`` for ``q - rho*q``, and ``k - 1/a`` for ``a*(k/a - 1/a**2)``."""
+    if not isinstance(node, Basic) or not holds(node, (Add,)):
+        return node
+    args = [by_shares(arg) for arg in node.args]
+    node = node.func(*args) if args != list(node.args) else node
+    if isinstance(node, Mul):
+        return _without_quotients(node)
+    if not isinstance(node, Add) or not any(is_negative(term) for term in node.args):
+        return node
+    parts: dict[Expr, list[Expr]] = {}
+    for term in node.args:
+        given = [f for f in Mul.make_args(term) if is_given(f) and not f.is_Add]
+        parts.setdefault(term / Mul(*given), []).append(Mul(*given))
+    if all(core == 1 or len(some) == 1 for core, some in parts.items()):
+        return node
+    return Add(*(core * (_one_product(Add(*some)) if core != 1 else Add(*some)) for core, some in parts.items()))
+
+
+def _one_product(total: Expr) -> Expr:
+    """A polynomial of parameters as a product, with ``1 - rho`` for ``rho - 1``, if it is one of few factors."""
+    product = factor(total)
+    powers = [f.as_base_exp() for f in Mul.make_args(product)]
+    sums = [(base, power) for base, power in powers if base.is_Add]
+    if len(sums) != 1 or product.is_Add:
+        return total
+    ((base, power),) = sums
+    turn = any(term.is_negative and term.is_number for term in base.args)
+    return Mul(product / base**power, S.NegativeOne**power, (-base) ** power) if turn else product
+
+
+def _without_quotients(product: Mul) -> Expr:
+    """A product with one sum in it whose terms are divided by another factor, multiplied by this factor."""
+    sums = [f.as_base_exp() for f in product.args if f.as_base_exp()[0].is_Add]
+    if len(sums) != 1 or not (sums[0][1].is_Integer and sums[0][1].is_positive):
+        return product
+    ((base, power),) = sums
+    rest = product / base**power
+    for other, above in rest.as_powers_dict().items():
+        powers = [term.as_powers_dict().get(other, S.Zero) for term in base.args] if other.is_Symbol else [S.Zero]
+        below = max(-power for power in powers) if all(p.is_Rational for p in powers) else S.Zero
+        if below.is_Rational and below.is_positive and (above - below * power).is_nonnegative:
+            base, rest = Add(*(term * other**below for term in base.args)), rest / other ** (below * power)
+    return rest * base**power
 
 
 def _together(terms: Sequence[Expr]) -> Expr:

@@ -12,7 +12,7 @@ from symcavity.writing.rows import abreast
 
 
 @dataclass(frozen=True)
-class Group:
+class Numbered:
     """What shares one number: an object, a chain of right-hand sides of one left-hand side, or one line."""
 
     rows: tuple[Any, ...]
@@ -30,7 +30,7 @@ class Group:
 class Display:
     """Displayed mathematics; ``end`` is the punctuation after it."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[Numbered, ...]
     end: str = "."
 
 

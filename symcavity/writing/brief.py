@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sympy import S, count_ops, oo
+from sympy import S, Symbol, count_ops, oo
 
+from symcavity.method.eliminate import multiples
+from symcavity.model.equations import Equation
 from symcavity.model.quantities import Field
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import OrderParameter
@@ -21,8 +23,9 @@ LATER = frozenset((
 ASIDE = frozenset(["proof", "work_identity", "load_identity", "consistency", "euler", "stein_parts"])
 """The rules of a second way to the results, and of the proof that both agree."""
 
-BETWEEN = frozenset(["cavity_equation", "site_average", "joint_slopes", "touching_response"])
-"""The rules of what comes once more: with self-couplings at their means, averaged over all sites, or as a trace."""
+BETWEEN = frozenset(["cavity_equation", "site_average", "joint_slopes", "touching_response", "set_multiplier"])
+"""The rules of what comes once more: with self-couplings at their means, averaged over all sites, or as a trace; and
+of the multiplier of a set, on which nothing rests."""
 
 REPEATED = frozenset(["respond", "substitute", "self_coupling"])
 """The rules of the cavity of a kind that repeat those of the first one."""
@@ -87,6 +90,9 @@ def in_brief(derivation: Derivation) -> Derivation:
     ratios = {kind.ratio for step in derivation.steps for kind in step.data.get("kinds", ())}
     kept_whole = _is_no_gain(derivation, solved)
     first = next((step.data["kind"] for step in derivation.steps if step.rule == "insert"), None)
+    closed_rows = {claim.lhs: claim.rhs for step in derivation.steps if step.rule == "closure" for claim in step.claims}
+    given = {s for rhs in closed_rows.values() for s in rhs.free_symbols if type(s) is Symbol}
+    same = multiples(closed_rows, given)
     steps = []
     for step in derivation.steps:
         again = first is not None and step.data.get("kind", first) != first
@@ -97,8 +103,12 @@ def in_brief(derivation: Derivation) -> Derivation:
             continue
         if again and step.rule == "insert":
             step = replace(step, rule="insert_again", claims=())
+        if step.rule in ("closure", "closed_system"):
+            step = replace(step, claims=tuple(Equation(c.lhs, same.get(c.lhs, c.rhs)) for c in step.claims))
         if step.rule == "field_statistics":
             step = _centered(step)
+        if step.rule == "regime_tip":  # sets with edges are spoken of where the regimes come together
+            step = replace(step, data={**step.data, "edges": False})
         if step.rule == "interpretation":  # what is counted, without what follows for other responses
             step = replace(step, claims=step.claims[:1])
         if step.rule == "branches":  # the states alone, without the cases, and without the fields at their values

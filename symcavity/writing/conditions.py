@@ -9,7 +9,7 @@ from sympy.logic.boolalg import to_dnf
 
 from symcavity.model.averages import condition_of
 from symcavity.sites.sets.averages import REGIME
-from symcavity.writing.nodes import Atom, Node, Row, Table, beside, in_brackets, joined, words
+from symcavity.writing.nodes import Atom, FormulaNode, Row, Table, beside, in_brackets, joined, words
 from symcavity.writing.ordering import is_negative
 from symcavity.writing.tree_printer import TreePrinter
 
@@ -24,7 +24,7 @@ class ConditionPrinter(TreePrinter):
     def _print_Piecewise(self, expr: Any) -> Row:
         if (test := condition_of(expr)) is not None:
             return beside(ONE, in_brackets(self.row(test), "[", "]"))
-        rows: list[tuple[Node, ...]] = []
+        rows: list[tuple[FormulaNode, ...]] = []
         for value, condition in expr.args:
             if value is S.NaN and condition == True and rows:  # noqa: E712 - the cases before are all there are
                 continue

@@ -22,7 +22,7 @@ from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.times import Time
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import ResponseElement
-from symcavity.writing.arranging import gathered, over_one, signed, spread
+from symcavity.writing.arranging import by_shares, gathered, over_one, signed, spread
 from symcavity.writing.laws import with_named_laws
 
 Rule = Callable[[Any], Any]
@@ -186,7 +186,7 @@ def _own_names(derivation: Derivation) -> Rule:
 
 def _arranged(_derivation: Derivation) -> Rule:
     """Sums and products as people write them."""
-    return lambda expr: gathered(over_one(signed(expr)))
+    return lambda expr: by_shares(gathered(over_one(signed(expr))))
 
 
 ANYWHERE = (_other_letters, _moments, _over_parameters, _by_sources, _of_signs)
@@ -221,16 +221,16 @@ def _indices(derivation: Derivation) -> dict[Symbol, Symbol]:
     claims = [*derivation.results, *(claim for step in derivation.steps for claim in step.claims)]
     sides = [side for claim in claims if isinstance(claim, Equation) for side in (claim.lhs, claim.rhs)]
     sides += [meaning for _, meaning in derivation.parameters if isinstance(meaning, Basic)]
-    quantities = set().union(*(side.atoms(SiteQuantity) for side in sides))
-    bound = {limits[0] for side in sides for total in side.atoms(Sum) for limits in total.limits}
-    bound |= {node.args[1] for side in sides for node in side.atoms(TruncatedIntegral)}
-    averages = (node for side in sides for node in side.atoms(GaussianAverage) if type(node) is GaussianAverage)
-    bound |= {_named(node.args[1]) for node in averages}
+    asked = (SiteQuantity, Sum, TruncatedIntegral, GaussianAverage, Symbol)
+    found = set().union(*(side.atoms(*asked) for side in set(sides)))  # one walk for all: claims are long
+    quantities = {node for node in found if isinstance(node, SiteQuantity)}
+    bound = {limits[0] for total in found if isinstance(total, Sum) for limits in total.limits}
+    bound |= {node.args[1] for node in found if isinstance(node, TruncatedIntegral)}
+    bound |= {_named(node.args[1]) for node in found if type(node) is GaussianAverage}
     labels = bound | {index for q in quantities for index in q.indices if index.is_Symbol}
     labels = {label for label in labels if not isinstance(label, Time)}  # beside which a quantity shows its sites
-    every = set().union(*(side.atoms(Symbol) for side in sides))
     letters = {q.family.name.partition("_")[0] for q in quantities}
-    letters |= {s.name.partition("_")[0] for s in every if s not in labels}
+    letters |= {s.name.partition("_")[0] for s in found if isinstance(s, Symbol) and s not in labels}
     taken = {*map(Symbol, letters), *labels}
     out: dict[Symbol, Symbol] = {}
     for name in sorted({label.name for label in labels} & letters):

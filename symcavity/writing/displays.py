@@ -87,7 +87,7 @@ def theory_html(theory: Theory) -> str:
     alike = Alike(shown)
     name = f" of {escape(theory.system.name)}" if theory.system.name else ""
     method = "Naive mean field" if theory.is_naive else "Cavity theory"
-    meanings = meanings_html({s: m for s, m in shown.parameters if s not in alike.others})
+    meanings = meanings_html(theory.introduced | {s: m for s, m in shown.parameters if s not in alike.others})
     others = "<p>What is written for some components holds for any others in their places.</p>" if alike else ""
     every = [e for e in shown.results if not alike.stood_for(e)]
     moments = any(e.rhs.has(phi) or e.lhs.has(phi) for e in every)

@@ -176,7 +176,7 @@ def read_derivation(source: str | bytes | Mapping[str, Any]) -> Derivation:
         raise ValuesError(f"This is not JSON: {problem}.", SUPPORTED) from None
     if not isinstance(document, Mapping) or document.get("format") != FORMAT or document.get("version") != VERSION:
         mark = [document.get(k) for k in ("format", "version")] if isinstance(document, Mapping) else document
-        raise ValuesError(f"This is not a derivation of a version that is known: {mark!r:.80}.", SUPPORTED)
+        raise ValuesError(f"The file is not a derivation of a known version: {mark!r:.80}.", SUPPORTED)
     try:
         return _read(document)
     except SymcavityError as problem:
@@ -214,7 +214,7 @@ def _read(document: Mapping[str, Any]) -> Derivation:
         own = made.get(entry["key"])
         if own is None or own.rule != entry["rule"]:
             raise ValuesError(
-                f"The step {entry['key']!r:.80} by the rule {entry['rule']!r:.80} is none of this derivation.",
+                f"The step {entry['key']!r:.80} by the rule {entry['rule']!r:.80} does not belong to this derivation.",
                 SUPPORTED,
             )
         data = dict(own.assumptions)

@@ -17,7 +17,7 @@ from symcavity.record.derivation import Step
 from symcavity.sites.sets.averages import SLOPE2
 from symcavity.writing.display_form import is_sign
 from symcavity.writing.fragments import Fragments, formula, listed, over_sites, quantity, small, states_of
-from symcavity.writing.nodes import Node, Row, in_brackets, joined
+from symcavity.writing.nodes import FormulaNode, Row, in_brackets, joined
 from symcavity.writing.ordering import is_given
 from symcavity.writing.printing import tree
 from symcavity.writing.words import Said, has, say, sentence
@@ -48,6 +48,7 @@ def facts(step: Step) -> Facts:
         "root": sqrt(N),
         "inverse": 1 / N,
         "N": data.get("N", N),
+        "unit": step.data.get("beta") == 1,  # a temperature of one is not written
     }
     own = _FACTS.get(step.rule)
     return {**data, **common, **(own(step) if own is not None else {})}
@@ -85,12 +86,16 @@ def _weighed(energy: Any) -> dict[Kind, list[Any]]:
     return {kind: weighed[kind] for kind in sorted_kinds(weighed)}
 
 
+def declared_states(step: Step) -> dict[Kind, list[Any]]:
+    """The states of a declared problem by kinds of sites: those that its energy weighs, where it has one."""
+    if step.data.get("beta") or step.data.get("lowest"):
+        return _weighed(step.data.get("minimize"))
+    return {kind: list(some) for kind, some in dict(step.data.get("states") or {}).items() if some}
+
+
 @facts_of("problem")
 def _problem(step: Step) -> Facts:
-    data = step.data
-    states = {kind: list(some) for kind, some in dict(data.get("states") or {}).items() if some}
-    if data.get("beta") or data.get("lowest"):
-        states = _weighed(data.get("minimize"))
+    data, states = step.data, declared_states(step)
     who = [{"kind": kind, "states": some, "range": Said(over_sites(kind))} for kind, some in states.items()]
     minimize, conditions = data.get("minimize"), list(data.get("subject_to") or ())
     named = {q.family for some in states.values() for q in some if isinstance(q, SiteQuantity)}
@@ -234,7 +239,7 @@ def _support(step: Step) -> Facts:
     return {"gradient": step.data["node"].g}
 
 
-def _sourced(factor: Expr, eta: Any, source: Any, *, alone: bool) -> Node:
+def _sourced(factor: Expr, eta: Any, source: Any, *, alone: bool) -> FormulaNode:
     """A cavity field and its source, in bold, with their factor in what the vector hears."""
     both = formula(eta.whole(), "+", bold(source, source.indices[-1]))
     return both if alone or factor == 1 else joined((tree(factor), in_brackets(both)), " ")

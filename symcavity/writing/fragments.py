@@ -19,7 +19,7 @@ Fragments = list[Any]
 
 
 @dataclass(frozen=True)
-class Given:
+class EarlierSteps:
     """The place of "By equations (3) and (5),": the sentence that follows rests on earlier steps."""
 
     sentence: str

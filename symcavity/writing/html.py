@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from symcavity.record.derivation import Checked, Derivation, Verification
-from symcavity.writing.blocks import Block, Display, Group, Paragraph, Span, Wording
+from symcavity.writing.blocks import Block, Display, Numbered, Paragraph, Span, Wording
 from symcavity.writing.fragments import Cite, Emphasis
 from symcavity.writing.latex import label
 from symcavity.writing.layout import layout
@@ -232,7 +232,7 @@ def _display(block: Display) -> str:
     return f'<div class="display"><table>{"".join(rows)}</table></div>'
 
 
-def _group(group: Group, alone: bool) -> list[str]:
+def _group(group: Numbered, alone: bool) -> list[str]:
     found = aligned_lines(group.written, PAGE if group.abreast else LINE_WIDTH)  # equations abreast are not broken
     out = []
     for place, line in enumerate(found):

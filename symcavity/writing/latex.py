@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from symcavity.record.derivation import Derivation, Step
-from symcavity.writing.blocks import Block, Display, Document, Group, Paragraph, Span, Wording
+from symcavity.writing.blocks import Block, Display, Document, Numbered, Paragraph, Span, Wording
 from symcavity.writing.fragments import Cite, Emphasis
 from symcavity.writing.layout import layout, single
 from symcavity.writing.lines import width
@@ -29,9 +29,9 @@ _PREAMBLE = r"""\documentclass[11pt]{article}
 \setlength{\jot}{6pt}
 \allowdisplaybreaks
 """
-_CLOSE = r"""\setlength{\textheight}{24.5cm}
+_CLOSE = r"""\setlength{\textheight}{25.3cm}
 \setlength{\jot}{3pt}
-\setlength{\topmargin}{-2cm}
+\setlength{\topmargin}{-2.7cm}
 \AtBeginDocument{\abovedisplayskip=5pt plus 2pt minus 3pt\belowdisplayskip=\abovedisplayskip
 \abovedisplayshortskip=2pt plus 2pt\belowdisplayshortskip=3pt plus 2pt minus 1pt}
 """
@@ -62,7 +62,7 @@ def document(derivation: Derivation) -> str:
         "\\author{\\vspace{-6ex}}",
         "\\date{}",
         "\\begin{document}",
-        "\\maketitle",
+        "\\maketitle" + ("\\vspace{-6ex}" if derivation.brief else ""),
     ]
     parts += ["\\begin{abstract}", "\\noindent " + _inline(doc.opening), "\\end{abstract}", ""]
     for section in doc.sections:
@@ -139,7 +139,7 @@ def _inline(fragments: Any) -> str:
             continue
         end = after[0] if isinstance(after, str) and after[:1] in tuple(",.;:") else ""
         parts[place + 1 : place + 2] = [after[len(end) :]] if end else [after]  # a formula that no line ends in
-        out += f"\n{_display(Display((Group((part if isinstance(part, Row) else fragment_tree(part),)),), end))}\n"
+        out += f"\n{_display(Display((Numbered((part if isinstance(part, Row) else fragment_tree(part),)),), end))}\n"
     return re.sub(r" {2,}", " ", out).strip()
 
 

@@ -16,12 +16,12 @@ from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import AtStep
 from symcavity.writing.abbreviate import shorten
-from symcavity.writing.blocks import Block, Display, Document, Group, Paragraph, Section, Span, StepBlocks
+from symcavity.writing.blocks import Block, Display, Document, Numbered, Paragraph, Section, Span, StepBlocks
 from symcavity.writing.display_form import as_shown
-from symcavity.writing.facts import assumption, relations
-from symcavity.writing.fragments import Cite, Fragments, Given, Show, formula, listed, plural, states_of
+from symcavity.writing.facts import assumption, declared_states, relations
+from symcavity.writing.fragments import Cite, EarlierSteps, Fragments, Show, formula, listed, plural, states_of
 from symcavity.writing.lines import lines, width
-from symcavity.writing.nodes import Node, Row, to_tex
+from symcavity.writing.nodes import FormulaNode, Row, to_tex
 from symcavity.writing.notation import meanings
 from symcavity.writing.prose import prose
 from symcavity.writing.rows import PAGE, chains_of, fits, in_lines, row_of, solved
@@ -32,6 +32,7 @@ _MANY = 8  # equations of one step, of which short ones are not given again eith
 _SHORT = 2  # lines of an equation that is given again for one step of an iteration
 
 # Rules whose claims are conditions of their own, even where they share a left-hand side.
+_ONE_STATE = ("one_state", "lowest", "local_minimum")
 _SEPARATE = frozenset(["closed_system", "result", "inconsistency", "work_identity", "complementarity"])
 
 
@@ -53,23 +54,23 @@ class _Numbers:
         self.reasons: list[Fragments] = []
         self.ends: Block | None = None  # what stands last
         self.heard: list[Equation] = []  # the fields that were defined
-        self.names: dict[Node, Node] = {}
-        self.named: dict[Node, tuple[str, int]] = {}
+        self.names: dict[FormulaNode, FormulaNode] = {}
+        self.named: dict[FormulaNode, tuple[str, int]] = {}
 
-    def groups(self, rows: Sequence[Any], key: str, numbered: bool = True) -> tuple[Group, ...]:
+    def groups(self, rows: Sequence[Any], key: str, numbered: bool = True) -> tuple[Numbered, ...]:
         out = []
         separate = key in self.separate
         chains = chains_of(rows, self.before == "substitute")
         for chain, short in [((row,), False) for row in rows] if separate else in_lines(chains):
             if not numbered:
-                out.append(Group(chain, abreast=short))
+                out.append(Numbered(chain, abreast=short))
                 continue
             self.count += 1
             some = self.known.setdefault(key, [])
             label = key if not some else f"{key}:{len(some) + 1}"
             some.append((label, self.count))
             self.shown |= dict.fromkeys((_said(row) for row in chain if isinstance(row, Equation)), (label, self.count))
-            out.append(Group(chain, label, self.count, short))
+            out.append(Numbered(chain, label, self.count, short))
         return tuple(out)
 
     def display(self, rows: Sequence[Any], key: str, numbered: bool = True, end: str = ".") -> list[Block]:
@@ -92,7 +93,7 @@ class _Numbers:
             if at is not None:
                 self.named |= {row.items[0]: at for row in new}
             blocks += [Paragraph((*said, *([", and " if said else "with "])), goes_on=True)]
-            return [*blocks, Display(tuple(Group((row,)) for row in new), end)]
+            return [*blocks, Display(tuple(Numbered((row,)) for row in new), end)]
         return [*blocks, Paragraph((*said, end), goes_on=True)] if said else blocks
 
     def cited(self, fragment: Any) -> Any:
@@ -163,6 +164,9 @@ def layout(derivation: Derivation) -> Document:
     numbers = _Numbers(meanings, derivation.cite, Alike(derivation))
     parameters = tuple((s, m) for s, m in derivation.parameters if s not in numbers.alike.others)
     opening = tuple(map(numbers.cited, _opening(derivation, parameters, bool(numbers.alike))))
+    if derivation.brief:  # without a list of assumptions, that of one state is stated at the beginning
+        states = [assumption(name, data) for name, data, _ in derivation.assumptions() if name in _ONE_STATE]
+        opening += tuple(part for sentence in states for part in (" ", *sentence))
     sections: dict[str, list[StepBlocks]] = {}
     for step in _introduced(derivation.steps):
         title = step.section or "Derivation"
@@ -205,7 +209,7 @@ def single(step: Step) -> tuple[Block, ...]:
     blocks = []
     for block in _step_blocks(step, _Numbers()):
         if isinstance(block, Display):
-            block = Display(tuple(Group(group.rows, abreast=group.abreast) for group in block.groups), block.end)
+            block = Display(tuple(Numbered(group.rows, abreast=group.abreast) for group in block.groups), block.end)
         blocks.append(block)
     return tuple(blocks)
 
@@ -217,7 +221,7 @@ def _cite(span: Span) -> Fragments:
 def _opening(derivation: Derivation, parameters: Sequence[tuple[Any, Any]], alike: bool) -> Fragments:
     quantities = {
         str(q.family): q for step in derivation.steps if step.rule == "problem"
-        for some in dict(step.data.get("states") or {}).values() for q in some if isinstance(q, SiteQuantity)
+        for some in declared_states(step).values() for q in some if isinstance(q, SiteQuantity)
     }  # fmt: skip
     kinds = next((list(step.data["kinds"]) for step in derivation.steps if step.data.get("kinds")), [FEATURE, DATUM])
     return say(
@@ -274,7 +278,8 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
         numbers.rested = span
     collects = known is not None and step.rule in _COLLECTED
     notes: Fragments = []
-    if span is not None and not any(isinstance(part, Given) for part in said.before) and step.claims and not collects:
+    cites = any(isinstance(part, EarlierSteps) for part in said.before)
+    if span is not None and not cites and step.claims and not collects:
         notes = ["see ", *_cite(span)]
     if step.reference:
         notes += ["; " if notes else "", *_reference(step.reference, numbers)]
@@ -363,7 +368,7 @@ def _unended(before: Fragments) -> Fragments:
 
 
 def _resolved(fragment: Any, span: Span | None) -> Fragments:
-    if not isinstance(fragment, Given):
+    if not isinstance(fragment, EarlierSteps):
         return [fragment]
     if span is None:
         return [fragment.sentence]

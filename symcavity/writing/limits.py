@@ -148,12 +148,12 @@ def check_assumptions(found: Any) -> dict[str, bool]:
     if not isinstance(found, dict) or not all(
         k in assumptions_known and isinstance(v, bool) for k, v in found.items()
     ):
-        raise ValuesError("An assumption is no yes or no.", "true or false")
+        raise ValuesError("An assumption is neither true nor false.", "true or false")
     return dict(found)
 
 
 @dataclass(frozen=True)
-class Measure:
+class FormulaSize:
     """How large a node is.
 
     Attributes
@@ -172,7 +172,7 @@ class Measure:
     terms: int = 1
 
 
-def measured(name: str, found: Any, parts: Sequence[Measure], values: Sequence[Any]) -> Measure:
+def measured(name: str, found: Any, parts: Sequence[FormulaSize], values: Sequence[Any]) -> FormulaSize:
     """Measure a node by its arguments, before it is built.
 
     Raises
@@ -195,10 +195,10 @@ def measured(name: str, found: Any, parts: Sequence[Measure], values: Sequence[A
     ):
         if value > most:
             raise ValuesError(f"A {name} has {value:.3g} {what}.", f"up to {most}")
-    return Measure(depth, size, digits, terms)
+    return FormulaSize(depth, size, digits, terms)
 
 
-def _digits(name: str, parts: Sequence[Measure], values: Sequence[Any]) -> float:
+def _digits(name: str, parts: Sequence[FormulaSize], values: Sequence[Any]) -> float:
     """A bound for the digits of a number that is made of others."""
     if name in ("Pow", "MatPow"):
         power = values[1]
@@ -214,7 +214,7 @@ def _power_of_ten(digits: float) -> float:
     return 10.0 ** min(digits, 300)
 
 
-def _terms_of_power(parts: Sequence[Measure], values: Sequence[Any]) -> int:
+def _terms_of_power(parts: Sequence[FormulaSize], values: Sequence[Any]) -> int:
     power = values[1]
     if not isinstance(power, Rational) or parts[0].digits >= 0:
         return 1
@@ -233,9 +233,9 @@ def check_limits(name: str, values: Sequence[Any]) -> None:
         raise ValuesError(f"A {name} runs to {max(whole, key=abs)!s:.40}.", f"numbers up to {EXPONENT}")
 
 
-def of_number(value: Any) -> Measure:
+def of_number(value: Any) -> FormulaSize:
     """The measure of a rational number, or of a constant."""
     if not isinstance(value, Rational):
-        return Measure(digits=1 if value not in (S.Infinity, S.NegativeInfinity) else -1)
-    return Measure(digits=max(int(value.p).bit_length(), int(value.q).bit_length()) * 0.30103)
+        return FormulaSize(digits=1 if value not in (S.Infinity, S.NegativeInfinity) else -1)
+    return FormulaSize(digits=max(int(value.p).bit_length(), int(value.q).bit_length()) * 0.30103)
 

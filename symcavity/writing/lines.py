@@ -11,9 +11,9 @@ from symcavity.writing.nodes import (
     Accent,
     Atom,
     Fence,
+    FormulaNode,
     Frac,
-    Node,
-    Root,
+    Radical,
     Row,
     Script,
     Table,
@@ -26,7 +26,7 @@ from symcavity.writing.nodes import (
 _WIDE = 12.0  # a bracket narrower than this is not worth a line break
 
 
-def width(node: Node) -> float:
+def width(node: FormulaNode) -> float:
     """Estimate the width of a tree, in typical letters of the running size; a tree remembers its own."""
     found: float | None = node.__dict__.get("_width")
     if found is None:
@@ -34,7 +34,7 @@ def width(node: Node) -> float:
     return found
 
 
-def _measured(node: Node) -> float:
+def _measured(node: FormulaNode) -> float:
     match node:
         case Atom():
             return _atom_width(node)
@@ -42,7 +42,7 @@ def _measured(node: Node) -> float:
             return sum(width(item) for item in node.items)
         case Frac():
             return max(width(node.top), width(node.bottom)) + 0.4
-        case Root():
+        case Radical():
             return width(node.body) + 1.6
         case Script():
             marks = [0.72 * width(mark) for mark in (node.sub, node.sup) if mark is not None]
@@ -91,7 +91,7 @@ def relation_at(row: Row) -> int | None:
     return None
 
 
-def _sum_places(items: Sequence[Node], start: int) -> list[int]:
+def _sum_places(items: Sequence[FormulaNode], start: int) -> list[int]:
     places = []
     before = "open"
     for place, item in enumerate(items):
@@ -109,7 +109,7 @@ def _sum_places(items: Sequence[Node], start: int) -> list[int]:
     return places
 
 
-def _statements(items: Sequence[Node]) -> list[int]:
+def _statements(items: Sequence[FormulaNode]) -> list[int]:
     """Where statements of a row begin: after a comma of its words, and before the blank that words follow."""
     kinds = [(item.kind, item.char) if isinstance(item, Atom) else ("", "") for item in items]
     after = [k + 1 for k, (kind, char) in enumerate(kinds[:-1]) if kind == "text" and char.strip() == ","]
@@ -117,16 +117,16 @@ def _statements(items: Sequence[Node]) -> list[int]:
     return sorted(after + blanks)
 
 
-def _is_sign(item: Node) -> bool:
+def _is_sign(item: FormulaNode) -> bool:
     return isinstance(item, Atom) and item.char in "+-·×±"
 
 
-def _chunks(items: Sequence[Node], start: int) -> list[tuple[int, int]]:
+def _chunks(items: Sequence[FormulaNode], start: int) -> list[tuple[int, int]]:
     cuts = [0, *_sum_places(items, start), len(items)]
     return [(a, b) for a, b in itertools.pairwise(cuts) if b > a]
 
 
-def _unfold(items: Sequence[Node], a: int, b: int) -> list[Node] | None:
+def _unfold(items: Sequence[FormulaNode], a: int, b: int) -> list[FormulaNode] | None:
     """Open the widest bracket (or fraction) among items a..b, so that lines may end inside it."""
     best, size = None, _WIDE
     for place in range(a, b):
@@ -153,23 +153,23 @@ def _breakable(core: Fence | Frac) -> bool:
     )
 
 
-def _inside(core: Fence | Frac) -> Node:
+def _inside(core: Fence | Frac) -> FormulaNode:
     return core.body if isinstance(core, Fence) else core.top
 
 
-def _opened(item: Node) -> list[Node]:
+def _opened(item: FormulaNode) -> list[FormulaNode]:
     script = item if isinstance(item, Script) else None
     core = script.base if script else item
     if isinstance(core, Frac):
         one = Row((Atom("num", "1", "1"),))
-        head: list[Node] = [replace(core, top=one)]
+        head: list[FormulaNode] = [replace(core, top=one)]
         left, right, body = "[", "]", core.top
     elif isinstance(core, Fence):
         head, left, right, body = [], core.left, core.right, core.body
     else:
         return [item]
     first = Atom("open", delimiter_char(left), f"\\Bigl{left}")
-    last: Node = Atom("close", delimiter_char(right), f"\\Bigr{right}")
+    last: FormulaNode = Atom("close", delimiter_char(right), f"\\Bigr{right}")
     if script:
         last = replace(script, base=last)
     return [*head, first, *items_of(body), last]
@@ -195,7 +195,7 @@ def lines(row: Row, limit: float, indent: float = 2.0) -> list[Row]:
         return said
     start = relation_at(row)
     head = start if start is not None else -1
-    items: list[Node] = list(row.items)
+    items: list[FormulaNode] = list(row.items)
     for _ in range(6):
         wide = [(a, b) for a, b in _chunks(items, head) if width(Row(tuple(items[a:b]))) > limit - indent]
         opened = next((new for a, b in wide if (new := _unfold(items, a, b)) is not None), None)
@@ -205,7 +205,7 @@ def lines(row: Row, limit: float, indent: float = 2.0) -> list[Row]:
             shift = relation_at(Row(tuple(opened)))
             head = shift if shift is not None else head
         items = opened
-    out: list[list[Node]] = [[]]
+    out: list[list[FormulaNode]] = [[]]
     room = limit
     if start is not None and width(Row(tuple(items[:head]))) > 0.55 * limit:
         first = lines(Row(tuple(items[:head])), limit - indent)

@@ -10,10 +10,10 @@ from symcavity.writing.nodes import (
     Accent,
     Atom,
     Fence,
+    FormulaNode,
     Frac,
     MarkupError,
-    Node,
-    Root,
+    Radical,
     Row,
     Script,
     Table,
@@ -25,7 +25,7 @@ from symcavity.writing.nodes import (
 )
 
 
-def to_mathml(node: Node) -> str:
+def to_mathml(node: FormulaNode) -> str:
     """Write a tree as the inside of a MathML element."""
     match node:
         case Atom():
@@ -34,7 +34,7 @@ def to_mathml(node: Node) -> str:
             return _row_mathml(node)
         case Frac():
             return f"<mfrac>{to_mathml(_boxed(node.top))}{to_mathml(_boxed(node.bottom))}</mfrac>"
-        case Root():
+        case Radical():
             body = to_mathml(_boxed(node.body))
             return (
                 f"<mroot>{body}{to_mathml(_boxed(node.degree))}</mroot>"
@@ -67,7 +67,7 @@ def _delimiter(delimiter: str, form: str) -> str:
     )
 
 
-def _boxed(node: Node) -> Node:
+def _boxed(node: FormulaNode) -> FormulaNode:
     return node if not isinstance(node, Row) or len(node.items) != 1 else node.items[0]
 
 
@@ -142,7 +142,7 @@ def _table_mathml(node: Table) -> str:
     return f'<mrow><mo stretchy="true" fence="true" form="prefix">{{</mo>{table}</mrow>'
 
 
-def element(node: Node, attribute: str = "", body: str = "") -> str:
+def element(node: FormulaNode, attribute: str = "", body: str = "") -> str:
     """A whole MathML element, with its TeX for those who cannot see it."""
     return f'<math{attribute} alttext="{escape(to_tex(node))}">{body or to_mathml(node)}</math>'
 

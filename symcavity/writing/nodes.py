@@ -71,7 +71,7 @@ _LEAVES |= {char: (kind, char) for char, kind in _CHARACTERS.items()} | {"'": ("
 """The kind and the character of commands and characters of TeX; the later ones hold where two are alike."""
 
 
-T = TypeVar("T", bound="Node")
+T = TypeVar("T", bound="FormulaNode")
 
 
 class MarkupError(ValueError):
@@ -95,12 +95,12 @@ def _node(cls: type[T]) -> type[T]:
 
 
 @dataclass(frozen=True)
-class Node:
+class FormulaNode:
     """A node of a formula."""
 
 
 @_node
-class Atom(Node):
+class Atom(FormulaNode):
     """A leaf: kind is id, num, rel, bin, big, fun, text, open, close, punct or space."""
 
     kind: str
@@ -110,10 +110,10 @@ class Atom(Node):
 
 
 @_node
-class Row(Node):
+class Row(FormulaNode):
     """Nodes side by side; ``spaced`` says before which of them the TeX had a blank (a product)."""
 
-    items: tuple[Node, ...]
+    items: tuple[FormulaNode, ...]
     spaced: tuple[bool, ...] = ()
 
     def blank(self, place: int) -> bool:
@@ -122,53 +122,53 @@ class Row(Node):
 
 
 @_node
-class Frac(Node):
+class Frac(FormulaNode):
     """A fraction."""
 
-    top: Node
-    bottom: Node
+    top: FormulaNode
+    bottom: FormulaNode
 
 
 @_node
-class Root(Node):
+class Radical(FormulaNode):
     """A root."""
 
-    body: Node
-    degree: Node | None = None
+    body: FormulaNode
+    degree: FormulaNode | None = None
 
 
 @_node
-class Script(Node):
+class Script(FormulaNode):
     """A base with a lower and an upper script."""
 
-    base: Node
-    sub: Node | None = None
-    sup: Node | None = None
+    base: FormulaNode
+    sub: FormulaNode | None = None
+    sup: FormulaNode | None = None
 
 
 @_node
-class Fence(Node):
+class Fence(FormulaNode):
     """A body between stretching delimiters, given as TeX; ``.`` is none."""
 
     left: str
     right: str
-    body: Node
+    body: FormulaNode
 
 
 @_node
-class Accent(Node):
+class Accent(FormulaNode):
     """A base under an accent."""
 
     name: str
-    base: Node
+    base: FormulaNode
 
 
 @_node
-class Table(Node):
+class Table(FormulaNode):
     """An environment with cells, such as cases."""
 
     name: str
-    rows: tuple[tuple[Node, ...], ...]
+    rows: tuple[tuple[FormulaNode, ...], ...]
     columns: str = ""
 
 
@@ -197,9 +197,9 @@ def escape_tex(said: str) -> str:
     return "".join(_ESCAPES.get(char, char) for char in said)
 
 
-def beside(*parts: Node | str) -> Row:
+def beside(*parts: FormulaNode | str) -> Row:
     """Return nodes side by side: the items of rows, and leaves that are given as TeX; ``" "`` stands for a blank."""
-    items: list[Node] = []
+    items: list[FormulaNode] = []
     spaced: list[bool] = []
     blank = False
     for part in parts:
@@ -216,15 +216,15 @@ def beside(*parts: Node | str) -> Row:
     return Row(tuple(items), tuple(spaced))
 
 
-def joined(parts: Iterable[Node], *between: Node | str) -> Row:
+def joined(parts: Iterable[FormulaNode], *between: FormulaNode | str) -> Row:
     """Return nodes side by side, with others between them."""
-    out: list[Node | str] = []
+    out: list[FormulaNode | str] = []
     for part in parts:
         out += [*(between if out else ()), part]
     return beside(*out)
 
 
-def scripted(base: Node, sub: Node | None = None, sup: Node | None = None) -> Row:
+def scripted(base: FormulaNode, sub: FormulaNode | None = None, sup: FormulaNode | None = None) -> Row:
     """Return a formula with a lower or upper index at its last item.
 
     Raises
@@ -243,12 +243,12 @@ def scripted(base: Node, sub: Node | None = None, sup: Node | None = None) -> Ro
     return Row((*row.items[:-1], Script(last, sub, sup)), row.spaced or (False,))
 
 
-def in_brackets(body: Node, left: str = "(", right: str = ")") -> Fence:
+def in_brackets(body: FormulaNode, left: str = "(", right: str = ")") -> Fence:
     """Return a formula between brackets."""
     return Fence(left, right, body)
 
 
-def items_of(node: Node) -> tuple[Node, ...]:
+def items_of(node: FormulaNode) -> tuple[FormulaNode, ...]:
     """Return the items of a row, or the node alone."""
     return node.items if isinstance(node, Row) else (node,)
 
@@ -257,22 +257,22 @@ def has_fraction(node: Any) -> bool:
     """Whether a fraction stands somewhere in a formula."""
     if isinstance(node, tuple):
         return any(map(has_fraction, node))
-    inner = node.__dict__.values() if isinstance(node, Node) else ()
+    inner = node.__dict__.values() if isinstance(node, FormulaNode) else ()
     return isinstance(node, Frac) or any(map(has_fraction, inner))
 
 
-def role_of(node: Node) -> str:
+def role_of(node: FormulaNode) -> str:
     """Return the kind of an atom; ``big`` for an operator with a range; ``factor`` for the rest."""
     return node.kind if isinstance(node, Atom) else "big" if is_big(node) else "factor"
 
 
-def is_big(node: Node) -> bool:
+def is_big(node: FormulaNode) -> bool:
     """Whether a node is a sum, product or integral sign, or a brace below, with its range or without."""
     base = node.base if isinstance(node, Script) else node
     return base.kind == "big" if isinstance(base, Atom) else isinstance(base, Accent) and base.name == "underbrace"
 
 
-def is_differential(node: Node) -> bool:
+def is_differential(node: FormulaNode) -> bool:
     """Whether a node is a bare d, delta or partial sign, which clings to what follows."""
     return isinstance(node, Atom) and node.char in "dδ∂" and node.kind == "id"
 
@@ -284,7 +284,7 @@ def delimiter_char(delimiter: str) -> str:
     return DELIMITERS.get(delimiter[1:], delimiter[1:]) if delimiter.startswith("\\") else delimiter
 
 
-def to_tex(node: Node, close: bool = False) -> str:
+def to_tex(node: FormulaNode, close: bool = False) -> str:
     """Write a tree as TeX; ``close`` leaves out the blanks that the formula does not have."""
     match node:
         case Atom():
@@ -296,7 +296,7 @@ def to_tex(node: Node, close: bool = False) -> str:
             return "".join(" " * (k > 0 and node.blank(k)) + item for k, item in enumerate(items))
         case Frac():
             return f"\\frac{{{to_tex(node.top, close)}}}{{{to_tex(node.bottom, close)}}}"
-        case Root():
+        case Radical():
             degree = f"[{to_tex(node.degree, close)}]" if node.degree is not None else ""
             return f"\\sqrt{degree}{{{to_tex(node.body, close)}}}"
         case Script():

@@ -56,14 +56,15 @@ def factor_key(factor: Any) -> tuple[int, int, str]:
     elif isinstance(core, Perturbation):
         rank = 9
     elif isinstance(core, Add):
-        rank = 10
+        rank = 1 if is_given(core) else 10
     elif isinstance(core, GaussianAverage | ImplicitAverage):
         rank = 11
     elif isinstance(core, Sum | Integral | Piecewise):
         rank = 12
     else:
         rank = 7
-    within = len(getattr(core, "args", ())) if rank == 10 else "_" in text(core) if rank == 1 else 0
+    within: int = len(getattr(core, "args", ())) if rank == 10 else "_" in text(core) if rank == 1 else 0
+    within = 2 if rank == 1 and isinstance(core, Add) else within
     return rank, int(within), text(factor)
 
 

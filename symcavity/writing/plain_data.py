@@ -22,7 +22,7 @@ from symcavity.model.quantities import Global
 from symcavity.writing.limits import (
     DIGITS,
     NODES,
-    Measure,
+    FormulaSize,
     check_arguments,
     check_assumptions,
     check_limits,
@@ -157,9 +157,9 @@ class Decoder:
     def __init__(self, nodes: Any, dummies: Sequence[Dummy] = ()) -> None:
         self._dummies: dict[int, Dummy] = dict(enumerate(dummies))
         self._built: list[Any] = []
-        self._measures: list[Measure] = []
+        self._measures: list[FormulaSize] = []
         if not isinstance(nodes, list):
-            raise ValuesError("The nodes are no list.", "what Derivation.to_json wrote")
+            raise ValuesError("The nodes are not a list.", "a file that Derivation.to_json wrote")
         if len(nodes) > NODES:
             raise ValuesError(f"There are {len(nodes)} nodes.", f"documents of up to {NODES} nodes")
         for place, node in enumerate(nodes):
@@ -169,7 +169,8 @@ class Decoder:
                 raise ValuesError(f"The node {place} cannot be read: {problem.found}", problem.supported) from None
             except RAW as problem:
                 raise ValuesError(
-                    f"The node {place} cannot be read: {type(problem).__name__}.", "what Derivation.to_json wrote"
+                    f"The node {place} cannot be read: {type(problem).__name__}.",
+                    "a file that Derivation.to_json wrote",
                 ) from None
             self._built.append(built)
             self._measures.append(measure)
@@ -179,9 +180,9 @@ class Decoder:
             raise ValuesError(f"There is no node {place!r:.40} before this one.", "the place of an earlier node")
         return self._built[place]
 
-    def _build(self, node: Any) -> tuple[Any, Measure]:
+    def _build(self, node: Any) -> tuple[Any, FormulaSize]:
         if not isinstance(node, dict) or not isinstance(node.get("class"), str) or not isinstance(node["args"], list):
-            raise ValuesError("It is no class with arguments.", "what Derivation.to_json wrote")
+            raise ValuesError("It is not a class with arguments.", "a file that Derivation.to_json wrote")
         name, args = node["class"], node["args"]
         if name in _CONSTANTS or name in _TRUTHS:
             constant = _TRUTHS.get(name) or getattr(S, name)
@@ -220,7 +221,7 @@ class Decoder:
         if isinstance(arg, dict) and "value" in arg:
             value = arg["value"]
             if value is not None and not isinstance(value, bool | str | int):
-                raise ValuesError(f"{value!r:.40} is not text, number or truth.", "these")
+                raise ValuesError(f"{value!r:.40} is neither text nor a number nor a truth value.", "these")
             return value
         if isinstance(arg, dict):
             return tuple(self._value(a) for a in arg["tuple"])

@@ -22,10 +22,10 @@ from symcavity.writing.lines import width
 from symcavity.writing.mathml import element
 from symcavity.writing.nodes import (
     Atom,
+    FormulaNode,
     Frac,
     MarkupError,
-    Node,
-    Root,
+    Radical,
     Row,
     Script,
     atom,
@@ -113,7 +113,7 @@ class CavityPrinter(ConditionPrinter):
             base = -base
             expr = Pow(base, power, evaluate=False)
         if power is S.Half:
-            return beside(Root(self.row(base)))
+            return beside(Radical(self.row(base)))
         if power.is_Rational and power.is_negative:
             return self._product((expr,))
         if power.is_Rational and power.q != 1:
@@ -174,7 +174,7 @@ class CavityPrinter(ConditionPrinter):
             top = self._factors(ahead, alone=True)
         bottom = self._factors(bottoms, alone=True)
         self._nested -= 1
-        out: Node = Frac(top, bottom)
+        out: FormulaNode = Frac(top, bottom)
         if self._inline or (self._nested and width(top) + width(bottom) < _SHORT):
             heavy = len(bottoms) > 1 or isinstance(bottoms[0], Add | Mul)
             total = len(ahead) == 1 and isinstance(ahead[0], Add)
@@ -334,7 +334,7 @@ def _without_unequal(body: Expr, bound: set[Any]) -> tuple[Expr, dict[Any, Any]]
 
 def _first(row: Row) -> Atom:
     """The leaf with which a formula begins."""
-    node: Node = row.items[0] if row.items else row
+    node: FormulaNode = row.items[0] if row.items else row
     while isinstance(node, Script):
         node = node.base
     return node if isinstance(node, Atom) else Atom("", "", "")

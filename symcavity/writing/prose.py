@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from symcavity.record.derivation import Step
 from symcavity.writing.facts import facts
-from symcavity.writing.fragments import Given, Prose
+from symcavity.writing.fragments import EarlierSteps, Prose
 from symcavity.writing.words import has, prose_of
 
 
@@ -16,4 +16,4 @@ def prose(step: Step) -> Prose:
     if has(step.rule):
         return prose_of(step.rule, facts(step))
     words = step.rule.replace("_", " ").strip().capitalize()
-    return Prose([Given(words + (":" if step.claims else "."))])
+    return Prose([EarlierSteps(words + (":" if step.claims else "."))])

@@ -14,10 +14,10 @@ from symcavity.writing.nodes import (
     Accent,
     Atom,
     Fence,
+    FormulaNode,
     Frac,
     MarkupError,
-    Node,
-    Root,
+    Radical,
     Row,
     Script,
     Table,
@@ -55,14 +55,14 @@ def read(source: str, given: Sequence[Row] = ()) -> Row:
     MarkupError
         If a group does not close or a script is doubled.
     """
-    reader = _Reader(source, given)
+    reader = _MarkupReader(source, given)
     body = reader.row()
     if reader.peek():
         raise MarkupError(f"{reader.peek()} is not expected.")
     return body
 
 
-class _Reader:
+class _MarkupReader:
     def __init__(self, source: str, given: Sequence[Row]) -> None:
         self.words = _TOKEN.findall(source)
         self.place = 0
@@ -131,7 +131,7 @@ class _Reader:
             base = scripted(base, **{name: self.argument()})
         return base
 
-    def single(self, word: str = "") -> Node:
+    def single(self, word: str = "") -> FormulaNode:
         word = word or self.take()
         if word == "{":
             self.place -= 1
@@ -145,7 +145,7 @@ class _Reader:
         if name == "sqrt":
             self.skip()
             degree = self.group("[", "]") if self.peek() == "[" else None
-            return Root(self.argument(), degree)
+            return Radical(self.argument(), degree)
         if name == "left":
             left = self.delimiter()
             body = self.row("\\right")
@@ -176,8 +176,8 @@ class _Reader:
     def table(self) -> Table:
         name = self.raw_group()
         columns = f"{{{self.raw_group()}}}" if name == "array" else ""
-        rows: list[tuple[Node, ...]] = []
-        cells: list[Node] = []
+        rows: list[tuple[FormulaNode, ...]] = []
+        cells: list[FormulaNode] = []
         while True:
             cells.append(self.row("&", "\\\\", "\\end"))
             word = self.take()

@@ -8,7 +8,7 @@ import textwrap
 from typing import Any
 
 from symcavity.record.derivation import Checked, Derivation, Step, Verification
-from symcavity.writing.blocks import Block, Display, Group, Paragraph, Wording
+from symcavity.writing.blocks import Block, Display, Numbered, Paragraph, Wording
 from symcavity.writing.layout import layout, single
 from symcavity.writing.nodes import Row
 from symcavity.writing.printing import text
@@ -154,7 +154,7 @@ def _display(block: Display) -> list[str]:
     return out
 
 
-def _group(group: Group) -> list[str]:
+def _group(group: Numbered) -> list[str]:
     room = _columns() - len(_INDENT) - 8
     out: list[str] = []
     shift = 0

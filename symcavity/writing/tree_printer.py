@@ -8,7 +8,7 @@ from typing import Any
 from sympy import Symbol
 from sympy.printing.latex import LatexPrinter
 
-from symcavity.writing.nodes import NAMES, Atom, MarkupError, Node, Row, beside, escape_tex, scripted, words
+from symcavity.writing.nodes import NAMES, Atom, FormulaNode, MarkupError, Row, beside, escape_tex, scripted, words
 from symcavity.writing.reader import mark, read
 
 
@@ -37,7 +37,7 @@ class TreePrinter(LatexPrinter):
         own = getattr(type(self), name, None)
         known = own is not None and own is not getattr(LatexPrinter, name, None)
         found = getattr(self, name)(expr, **power) if known else super()._print(expr, **power)
-        return beside(found) if isinstance(found, Node) else read(found, self._given)
+        return beside(found) if isinstance(found, FormulaNode) else read(found, self._given)
 
     def _print(self, expr: Any, **power: Any) -> str:
         return self._marked(self.row(expr, **power))
@@ -47,7 +47,7 @@ class TreePrinter(LatexPrinter):
         self._given.append(row)
         return mark(len(self._given) - 1)
 
-    def _power(self, base: Node, exp: str | None) -> Row:
+    def _power(self, base: FormulaNode, exp: str | None) -> Row:
         return scripted(base, sup=read(exp, self._given) if exp else None)
 
     def _print_Symbol(self, expr: Symbol, style: str = "plain") -> Row:

@@ -9,10 +9,10 @@ from symcavity.writing.nodes import (
     Accent,
     Atom,
     Fence,
+    FormulaNode,
     Frac,
     MarkupError,
-    Node,
-    Root,
+    Radical,
     Row,
     Script,
     Table,
@@ -27,7 +27,7 @@ _SUPER = dict(zip("0123456789+-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", strict=Tr
 _SUB = dict(zip("0123456789", "₀₁₂₃₄₅₆₇₈₉", strict=True))
 
 
-def to_text(node: Node) -> str:
+def to_text(node: FormulaNode) -> str:
     """Write a tree as one line of Unicode text."""
     match node:
         case Atom():
@@ -36,7 +36,7 @@ def to_text(node: Node) -> str:
             return _row_text(node)
         case Frac():
             return _frac_text(node)
-        case Root():
+        case Radical():
             body = to_text(node.body)
             sign = f"{to_text(node.degree) if node.degree else ''}√"
             return sign + (
@@ -96,7 +96,7 @@ def _multiplies(row: Row, place: int) -> bool:
     return role_of(item) in ("id", "num", "fun", "factor", "big", "open")
 
 
-def _weight(node: Node) -> int:
+def _weight(node: FormulaNode) -> int:
     """Say how tightly a row binds as text: 0 one factor, 1 a product or quotient, 2 a sum or relation."""
     items = [item for item in items_of(node) if role_of(item) != "space"]
     if any(role_of(item) in ("bin", "rel", "punct") for item in items):
@@ -131,7 +131,7 @@ def _script_text(node: Script) -> str:
     return base + _mark(node.sub, "_", _SUB) + _mark(node.sup, "^", _SUPER)
 
 
-def _mark(node: Node | None, mark: str, table: dict[str, str]) -> str:
+def _mark(node: FormulaNode | None, mark: str, table: dict[str, str]) -> str:
     if node is None:
         return ""
     body = to_text(node)

@@ -30,7 +30,7 @@ from importlib.resources import files
 from typing import Any
 
 from symcavity.model.kinds import Kind
-from symcavity.writing.fragments import Cite, Emphasis, Fragments, Given, Prose, Show, listed
+from symcavity.writing.fragments import Cite, EarlierSteps, Emphasis, Fragments, Prose, Show, listed
 from symcavity.writing.nodes import Row
 from symcavity.writing.printing import tree
 from symcavity.writing.reader import mark, read
@@ -165,7 +165,7 @@ def _filled(template: Iterable[Any], values: Mapping[str, Any]) -> Fragments:
             continue
         match piece.how:
             case "premises":
-                out.append(Given(""))
+                out.append(EarlierSteps(""))
             case "value":
                 out += _spelled(_value(piece.name, values))
             case "choose":
@@ -229,16 +229,16 @@ def _tidy(fragments: Fragments) -> Fragments:
     for part in fragments:
         if isinstance(part, str) and out and isinstance(out[-1], str):
             out[-1] += part
-        elif isinstance(part, str) and out and isinstance(out[-1], Given):
-            out[-1] = Given(out[-1].sentence + part)
+        elif isinstance(part, str) and out and isinstance(out[-1], EarlierSteps):
+            out[-1] = EarlierSteps(out[-1].sentence + part)
         elif isinstance(part, str) or part != "":
             out.append(part)
     last = len(out) - 1
     for place, part in enumerate(out):
         ends = place == last or isinstance(out[place + 1], Show)
-        if isinstance(part, Given):
+        if isinstance(part, EarlierSteps):
             words = _spaced(part.sentence).lstrip()
-            out[place] = Given(words.rstrip() if ends else words)
+            out[place] = EarlierSteps(words.rstrip() if ends else words)
         if not isinstance(part, str):
             continue
         said = _spaced(part)

@@ -11,7 +11,7 @@ from sympy import Expr
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import MANY
-from symcavity.writing.nodes import Atom, Fence, Frac, Node, Row, Script, is_differential, to_tex
+from symcavity.writing.nodes import Atom, Fence, FormulaNode, Frac, Row, Script, is_differential, to_tex
 from symcavity.writing.printing import tree
 
 Numbers = Mapping[str, str]
@@ -110,20 +110,24 @@ def _orbits(rows: Mapping[Any, Row], renamings: Iterable[Numbers]) -> dict[Any, 
 
 
 def _marks(node: Any) -> list[str]:
-    """The numbers of components that stand in a formula: ``12`` of ``F_(12)``."""
+    """The numbers of components that stand in a formula: ``12`` of ``F_00,12``."""
     if isinstance(node, tuple):
         return [mark for inner in node for mark in _marks(inner)]
-    if not isinstance(node, Node) or isinstance(node, Atom):
+    if not isinstance(node, FormulaNode) or isinstance(node, Atom):
         return []
-    scripts = [mark.items for mark in (node.sub, node.sup) if isinstance(mark, Row)] if isinstance(node, Script) else []
-    own = [to_tex(items[k]) for items in scripts for k in _numbers_in(items)]
+    both = ((node.sub, True), (node.sup, False)) if isinstance(node, Script) else ()
+    scripts = [(mark.items, lower) for mark, lower in both if isinstance(mark, Row)]
+    own = [to_tex(items[k]) for items, lower in scripts for k in _numbers_in(items, lower)]
     return own + [mark for name, value in node.__dict__.items() if name[0] != "_" for mark in _marks(value)]
 
 
-def _numbers_in(items: tuple[Any, ...]) -> list[int]:
-    """The places of numbers in brackets."""
-    kinds = [item.kind if isinstance(item, Atom) else "" for item in items]
-    return [k + 1 for k in range(len(kinds)) if kinds[k : k + 3] == ["open", "num", "close"]]
+def _numbers_in(items: tuple[Any, ...], lower: bool) -> list[int]:
+    """The places of numbers in brackets, or alone in a lower index; the zeros of an inserted site name none."""
+    kinds = ["punct" if lower else "", *(item.kind if isinstance(item, Atom) else "" for item in items)]
+    kinds.append(kinds[0])
+    found = [k for k in range(len(items)) if kinds[k] in ("open", "punct") and kinds[k + 1] == "num"]
+    ends = {"open": "close", "punct": "punct"}
+    return [k for k in found if kinds[k + 2] == ends[kinds[k]] and set(items[k].char) != {"0"}]
 
 
 def _form(node: Any, numbers: Numbers) -> Hashable:
@@ -134,7 +138,7 @@ def _form(node: Any, numbers: Numbers) -> Hashable:
         case Row():
             return _sides(node.items, numbers)
         case Script():
-            marks = (_script(mark, node.base, numbers) for mark in (node.sub, node.sup))
+            marks = (_script(mark, node, numbers) for mark in (node.sub, node.sup))
             return ("script", _form(node.base, numbers), *marks)
         case Fence():
             return (node.left, _form(node.body, numbers), node.right)
@@ -142,17 +146,17 @@ def _form(node: Any, numbers: Numbers) -> Hashable:
             return ("frac", _form(node.top, numbers), _form(node.bottom, numbers))
         case tuple():
             return tuple(_form(inner, numbers) for inner in node)
-        case Node():
+        case FormulaNode():
             return (type(node).__name__, *(_form(v, numbers) for k, v in node.__dict__.items() if k[0] != "_"))
     return node
 
 
-def _script(mark: Any, base: Any, numbers: Numbers) -> Hashable:
+def _script(mark: Any, of: Script, numbers: Numbers) -> Hashable:
     """An index: numbers of components are renamed in it, and the values of labels beside a Kronecker symbol."""
     if not isinstance(mark, Row):
         return _form(mark, numbers)
-    places = _numbers_in(mark.items)
-    labels = isinstance(base, Atom) and base.char == "δ"
+    places = _numbers_in(mark.items, mark is of.sub)
+    labels = isinstance(of.base, Atom) and of.base.char == "δ"
     renamed = [
         "".join(numbers.get(digit, digit) for digit in item.char)
         if isinstance(item, Atom) and (k in places or (labels and item.kind == "num")) else _form(item, numbers)

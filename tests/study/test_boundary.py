@@ -116,7 +116,7 @@ def test_bad_input_and_nothing_lost():
         separation.boundary("stability", {})
     with pytest.raises(ValuesError, match="chaos"):
         separation.boundary("chaos", {alpha: (1, 3)})
-    with pytest.raises(NotConverged, match="not lost"):
+    with pytest.raises(NotConverged, match="No boundary"):
         separation.boundary("stability", {alpha: (1, "1.5")})
     with pytest.raises(ValuesError, match="not a line"):
         separation.boundary("stability", {alpha: ("1.9", "2.01")}).plot()

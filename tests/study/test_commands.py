@@ -30,7 +30,7 @@ def test_optimize_and_boundary(capsys, tmp_path):
     assert "two numbers" in capsys.readouterr().err
     line = ["--what", "average((w[i] - t[i])**2)", "--across", "gamma=1,2"]
     assert main(["boundary", str(file), "alpha=2", "s=1/2", *laws, *line]) == 2
-    assert "not lost" in capsys.readouterr().err
+    assert "No boundary" in capsys.readouterr().err
     assert main(["boundary", "gardner", "--what", "feasible", "--across", "alpha=1,3"]) == 2
     assert "Try: 'feasibility'" in capsys.readouterr().err
 

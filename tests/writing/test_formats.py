@@ -79,7 +79,7 @@ def test_a_paper_leaves_out_eliminations_only_where_there_are_closed_forms(name)
 
 
 def test_a_paper_leaves_out_a_reduction_that_is_longer_than_what_it_replaces():
-    full = import_module("symcavity.derivations.correlated_points").problem.cavity().derivation
+    full = import_module("symcavity.derivations.correlated_manifolds").problem.cavity().derivation
     assert any(step.rule == "result" for step in full)
     text = full.to_latex(detail="paper")
     assert "The theory is closed by equations" in text

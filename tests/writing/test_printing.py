@@ -64,7 +64,7 @@ CASES = [
     (exp(-(s.kappa**2) / 2) / sqrt(2 * pi), r"\frac{e^{- \kappa^{2} / 2}}{\sqrt{2 \pi}}", "e^(-κ²/2)/√(2 π)"),
     (average(lam[mu] > 0), None, "⟨1[λ^μ > 0]⟩"),
     (-s.phi(0, s.kappa) / (1 - alpha * s.S_w), None, "-φ₀(κ)/(1 - α S^w)"),
-    (s.kappa * (1 - alpha) * s.S_w, None, "κ S^w (1 - α)"),
+    (s.kappa * (1 - alpha) * s.S_w, None, "κ (1 - α) S^w"),
     (-(1 - alpha), None, "α - 1"),
     (Rational(-3, 2) * s.kappa, None, "-3 κ/2"),
     (s.kappa / alpha * field, None, "(κ/α) Σ_i x_i^μ w_i"),

@@ -7,7 +7,7 @@ from importlib.resources import files
 import pytest
 from sympy import Symbol
 
-from symcavity.writing.fragments import Emphasis, Given, Show
+from symcavity.writing.fragments import EarlierSteps, Emphasis, Show
 from symcavity.writing.reader import read
 from symcavity.writing.words import BadTemplate, Said, names_in, say, sentence, templates
 
@@ -42,7 +42,7 @@ def section(monkeypatch):
         ("{chain rows: the {s}}", {"rows": [{"s": "x"}, {"s": "y"}]}, ["the x, and the y"]),
         ("{each rows: Take {s}.} End.", {"rows": [{"s": "x"}, {"s": "y"}]}, ["Take x. Take y. End."]),
         ("We solve {display rows} Then.", {"rows": [a]}, ["We solve", Show((a,)), "Then."]),
-        ("{premises}The sum {x} is", {"x": a}, [Given("The sum "), a, " is"]),
+        ("{premises}The sum {x} is", {"x": a}, [EarlierSteps("The sum "), a, " is"]),
         ("with $\\delta @x > 0$,", {"x": b}, ["with ", read("\\delta b > 0"), ","]),
         ("It is *not* so.", {}, ["It is ", Emphasis("not"), " so."]),
         ("So {why}", {"why": Said(["because ", a])}, ["So because ", a]),
@@ -155,9 +155,9 @@ def test_components_of_several_fields_of_a_site_have_names_of_their_own():
     from symcavity.record.symbols import ComponentSymbol
 
     first, second = (ComponentSymbol("T", DATUM, (a,), tag) for tag in "12")
-    assert (latex(first), latex(second)) == ("T_{(1)a}^{0}", "T_{(2)a}^{0}")
-    assert first.whole() == r"\bm{T}^{0}_{(1)}"
-    assert latex(ComponentSymbol("T", DATUM, (a,))) == "T^{0}_{a}"
+    assert (latex(first), latex(second)) == ("T_{1,a}^{0}", "T_{2,a}^{0}")
+    assert first.whole() == r"\bm{T}^{0}_{1}"
+    assert latex(ComponentSymbol("T", DATUM, (a,))) == "T_{a}^{0}"
 
 
 def test_a_sign_stands_before_an_average():

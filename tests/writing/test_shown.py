@@ -4,9 +4,9 @@ import importlib
 import re
 
 import pytest
-from sympy import Abs, Max, Rational, S, Sum, Symbol, exp, fraction, sqrt, symbols, together
+from sympy import Abs, Heaviside, Max, Rational, S, Sum, Symbol, exp, fraction, sqrt, symbols, together
 
-from symcavity import Feature, N, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, i, mu
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.indexed import fresh_index
@@ -267,3 +267,22 @@ def test_notation_is_said_once_and_where_it_is_first_used():
     assert "is held fixed" not in text
     assert "We hold fixed" in text
     assert items_of(tree(a)) == tree(a).items
+
+
+def test_what_a_measure_excludes_is_said_with_its_energy():
+    """Constraints, and the field of a teacher, are part of the problem: without them the energy is of another one."""
+    x, w, t = Coupling("x"), Feature("w"), Quenched("t", i, law={1: S.Half, -1: S.Half})
+    h, u = Sum(x[mu, i] * w[i], (i, 1, N)), Sum(x[mu, i] * t[i], (i, 1, N))
+    y = Quenched("y", mu, law={1: Heaviside(u), -1: Heaviside(-u)}, given=u)
+    energy = Sum(w[i] ** 2, (i, 1, N)) / 2
+    held = ((y[mu] * h >= 0, 1), (h >= 1, 2))
+    texts = [ConvexProblem(energy, [bound]).gibbs(b).cavity().derivation.to_text() for bound, b in held]
+    for text, weight in zip(texts, ("exp(-E)", "exp(-2 E)"), strict=True):
+        assert weight in text
+        assert "subject to" in text
+        assert "a configuration that violates one has no weight" in " ".join(text.split())
+        assert "with the variables w_i" in " ".join(text.split())
+    assert "where u_y^μ = Σ_i t_i x_i^μ" in " ".join(texts[0].split())
+    free = ConvexProblem(energy + Sum((h - 1) ** 2, (mu, 1, P))).gibbs(2).cavity().derivation.to_text()
+    assert "subject to" not in free
+    assert "violates" not in free

@@ -15,6 +15,7 @@ from symcavity.derivations import (
     soft_margin,
 )
 from symcavity.model.equations import Equation
+from symcavity.witness.judge import judge
 from symcavity.witness.registry import WITNESSES
 
 MODULES = {
@@ -131,3 +132,12 @@ def test_the_record_keeps_its_order(name):
     for step in derivation(name):
         assert set(step.rests_on) <= known | {step.key}, step.key
         known.add(step.key)
+
+
+def test_a_check_to_few_of_the_digits_that_were_asked_for_says_so():
+    """At fifteen digits formulas are held to five at a solved point, and no verdict says fifteen of them."""
+    made = {step.rule: step for step in derivation("soft_margin").steps}
+    few = [v for v in judge(made["closed_system"], 15) if v.kind != "symbolic"]
+    assert [(v.ok, v.digits, v.kind) for v in few] == [(True, 5, "5 digits at a solved point")]
+    many = [v for v in judge(made["closed_system"], 50) if v.kind != "symbolic"]
+    assert [(v.ok, v.digits) for v in many] == [(True, None)]

@@ -96,13 +96,13 @@ def sentence_in(name, words):
         ("through fresh couplings R_a0 and L_0a", "structured_network", None),
         ("For every A > 0 the same states", "gardner", "sign_teacher"),
         ("a set of full dimension never is", "manifold", "gardner"),
-        ("The law jumps with h_(2)⁰", "sign_teacher", "noisy_teacher"),
-        ("The law jumps with u_(y)⁰", "logistic_teacher", "gardner"),
-        ("do not hold the delta functions of a law that jumps", "sign_teacher", "noisy_teacher"),
+        ("The law jumps with h₂⁰", "sign_teacher", "noisy_teacher"),
+        ("The law jumps with u_y⁰", "logistic_teacher", "gardner"),
+        ("do not contain the delta functions of a law that jumps", "sign_teacher", "noisy_teacher"),
         ("Eq. (138), where the minus sign is missing", "kernel_ridge", "gardner"),
         ("which leaves out the third regime", "manifold", "gardner"),
         ("moves them by terms of order 1/N only", "clusters_hinge", "gardner"),
-        ("What all sites share, M_mw, b and ν, is self-averaging", "clusters_hinge", "gardner"),
+        ("The variables M_mw, b and ν, which all sites share, are self-averaging", "clusters_hinge", "gardner"),
         ("The kinds of sites take turns", "gardner", "rectified_network"),
         ("are quenched: given for each site", "kernel_ridge", "gardner"),
         ("is drawn once and then held fixed", "clusters_hinge", "kernel_ridge"),
@@ -138,6 +138,13 @@ def test_no_state_is_defined_by_itself_and_an_implicit_law_keeps_its_name():
     assert "⟩_ζ" not in said
 
 
-@pytest.mark.parametrize("words", ["A field is a sum over couplings", "what it sums are the messages"])
+@pytest.mark.parametrize("words", ["A field is a sum over couplings", "its terms are couplings times the messages"])
 def test_terms_are_said_where_they_are_first_used(words):
     assert sentence_in("gardner", words)
+
+
+@pytest.mark.parametrize(("name", "states"), [("spin_glass", True), ("fewest_errors", True), ("soft_margin", False)])
+def test_papers_state_replica_symmetry_where_it_is_assumed(name, states):
+    """They have no list of assumptions; of a convex problem the one minimum is proved."""
+    paper = import_module(f"symcavity.derivations.{name}").problem.cavity().derivation.to_latex(detail="paper")
+    assert ("replica symmetry" in " ".join(paper.split())) is states

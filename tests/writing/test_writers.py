@@ -89,6 +89,7 @@ def _all_that_is_derived():
     x, w, e, t = Coupling("x"), Feature("w"), Quenched("e", mu), Quenched("t", i)
     ranked = Sum((x[mu, i] - Coupling("z")[mu, i]) * w[i], (i, 1, N))
     taught = Sum((sign(Sum(x[mu, i] * t[i], (i, 1, N))) - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P))
+    yield ConvexProblem(taught + Sum(w[i] ** 2, (i, 1, N))).cavity().fluctuations().derivation
     yield ConvexProblem(taught + Sum(w[i] ** 2, (i, 1, N))).descent(rate=Rational(1, 2)).cavity().derivation
     yield ConvexProblem(Sum((1 - ranked) ** 2, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N))).cavity().derivation
     loss = Sum((e[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P))
