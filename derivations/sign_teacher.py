@@ -1,4 +1,4 @@
-"""Generalisation of the widest margin: a student of a perceptron with random inputs.
+"""Generalization of the widest margin: a student of a perceptron with random inputs.
 
 Values: ``alpha`` and the teacher's weights ``t``, of which only the direction matters. All loads can be
 separated. The generalization error ``epsilon_g``, the share of fresh points that the student gets wrong, is the

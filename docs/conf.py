@@ -2,15 +2,20 @@
 
 import os
 import sys
+from itertools import chain, islice
 from pathlib import Path
 
 from docutils.nodes import SkipNode
+from jupyter_cache import get_cache
 
 sys.path.insert(0, str(Path(__file__).parent))
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # pages are executed side by side, one on each processor
 
 import gallery_of_derivations
 import inventories
+import kernels
 import paper_rows
+from sphinx.util.parallel import make_chunks
 from sphinx_gallery.sorting import ExplicitOrder, FileNameSortKey
 
 import symcavity
@@ -39,6 +44,8 @@ nb_execution_timeout = 120
 nb_execution_raise_on_error = True
 nb_execution_cache_path = str(BUILT / f"pages-{ENGINE}")
 nb_render_markdown_format = "myst"
+get_cache(nb_execution_cache_path).db  # noqa: B018 - made here, once: several processes will write to it
+kernels.start(BUILT / "jupyter")
 nb_merge_streams = True
 
 intersphinx_mapping = inventories.write(BUILT / "inventories")  # names of SymPy and others lead to their pages
@@ -127,9 +134,26 @@ def _no_machinery(_app, _what, name, thing, skip, _options):
     return True if (owner, name) in hidden else skip
 
 
+def _spread(app, env, names):
+    """Deal pages that are executed into the parts that processes read first, the longest one first into each.
+
+    Where they stand in the last part, one process executes them and the others have nothing left to do.
+    """
+    cells = {name: Path(env.doc2path(name)).read_text(encoding="utf-8").count("{code-cell}") for name in names}
+    parts = make_chunks(list(names), app.parallel)
+    first = parts[: 2 * app.parallel]
+    hands = [[] for _ in parts]
+    for place, name in enumerate(sorted(filter(cells.get, names), key=lambda name: (-cells[name], name))):
+        hands[place % len(first)].append(name)
+    others = iter([name for name in names if not cells[name]])
+    dealt = [[*hand, *islice(others, max(0, len(part) - len(hand)))] for hand, part in zip(hands, parts, strict=True)]
+    names[:] = [*chain.from_iterable(dealt), *others]
+
+
 def setup(app):
     """Show formulas as MathML, which browsers draw without scripts."""
     app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
     app.connect("autodoc-process-docstring", _no_type, priority=600)
     app.connect("autodoc-process-docstring", _bars)
+    app.connect("env-before-read-docs", _spread)
     app.connect("autodoc-skip-member", _no_machinery)

@@ -8,7 +8,8 @@ import re
 from functools import cache
 from pathlib import Path
 
-from symcavity.finite.canvas import Panel, Picture
+from symcavity import ConvexProblem
+from symcavity.evaluate.canvas import Panel, Picture
 from symcavity.finite.warm import discrete
 from symcavity.loading import installed, system_of
 from symcavity.model.kinds import N, alpha
@@ -16,10 +17,10 @@ from symcavity.model.quantities import Quenched, site_quantities
 
 # whose steps overshoot where they are whole, and why
 DAMPED = {
-    "gaussian_clusters": "the overlap with the clusters and its multiplier answer each other threefold in each step",
-    "group_lasso": "weights without a ridge of their own have no bound before the data have answered",
-    "one_sided_diet": "harm without benefit is no gradient, and the averages of both sides chase each other",
-    "supplied_resources": "consumers and resources that are averaged over all sites answer each other too strongly",
+    "gaussian_clusters": "the overlap with the clusters and its multiplier amplify each other threefold in each step",
+    "group_lasso": "weights without a ridge of their own have no bound before the first messages of the data",
+    "one_sided_diet": "the interactions are not those of a gradient, and the averages of both sides chase each other",
+    "supplied_resources": "the averages of consumers and of resources react to each other too strongly",
 }
 # at whose vertices changes neither grow nor die out
 MARGINAL = {
@@ -90,7 +91,7 @@ def script(name):
         "# %%\n# **The equations**: the closed system for the order parameters\n\ntheory = problem.cavity()\ntheory\n",
     ]
     values, shown = getattr(module, "values", None), getattr(module, "shown", None)
-    moves, warm = hasattr(module, "until"), system_of(module.problem).weights
+    moves, warm = hasattr(module, "until"), _weights(module.problem)
     if moves:
         parts.append(_moved(hasattr(module, "step")))
     elif values is not None and shown and getattr(module, "instances", True):
@@ -98,16 +99,21 @@ def script(name):
         parts.append(_at_temperature(along, warm) if warm else _confronted(along, _features(values)))
     if held := published(name):
         said = "".join(f"# * {_literal(' '.join(words.split()))}\n" for words in held)
-        parts.append(f"# %%\n# **Known numbers**, to which the tests hold this theory\n#\n{said}")
+        parts.append(f"# %%\n# **Known numbers**, with which the tests compare this theory\n#\n{said}")
     if moves or warm:  # no messages of one state are passed there
         return "\n".join(parts)
     if name in MARGINAL:
         parts.append(_unsettled(_features(values, 100)))
     elif values is not None and shown:
-        parts.append(_passed(_features(values, 100), DAMPED.get(name), 8 if name in DEAR else 20))
+        parts.append(_passed(_features(values, 100), DAMPED.get(name), 6 if name in DEAR else 15))
         if alpha not in values:  # a curve says more on the wall than a table of deviations
             parts.append("# sphinx_gallery_thumbnail_number = -1\n")
     return "\n".join(parts)
+
+
+def _weights(declared):
+    """Return the weights of states at a temperature; a convex minimum, whose conditions take longer, has none."""
+    return {} if isinstance(declared, ConvexProblem) else system_of(declared).weights
 
 
 def published(name):
@@ -135,27 +141,27 @@ def _literal(text):
     return re.sub(r"(?<!`)([*_|])(?=\S)(?![^`]*``)", r"\\\1", text) if "``" not in text else text
 
 
-def _passed(size, why=None, steps=20):
+def _passed(size, why=None, steps=15):
     """Return the part about message passing: each step against the state evolution, the pace against the stability."""
     if why:
         return f'''# %%
 # **Message passing** on instances of the same declaration. Whole steps overshoot here, although the stability of the
 # theory is below one: {why}. Half steps (``damping=0.5``)
 # settle at the solution of each instance. On the left an observable after each step, and the solution of the theory,
-# of which instances are some finite-size error away; on the right how much a step moves what the sites send, and the
+# from which instances differ by a finite-size error; on the right the change of the messages in each step, and the
 # pace of damped steps in theory.
 
 from symcavity import N
 
 given = {{key: value for key, value in values.items() if key != N}}
-run = problem.message_passing(given, N={size}, seeds=2, steps={2 * steps}, damping=0.5)
+run = problem.message_passing(given, N={size}, seeds=2, steps={2 * (steps + 2)}, damping=0.5)
 settling = run.figure(shown[0], theory)
 run
 '''
     return f'''# %%
 # **Message passing** on instances of the same declaration. On the left an observable after each step, and the state
-# evolution, which is the closed equations read as a map; on the right how much a step moves what the sites send, and
-# the pace that the stability of the theory allows: slower only where the observables on the left are slower themselves.
+# evolution, which iterates the closed equations; on the right the change of the messages in each step, and
+# the pace that the stability of the theory predicts: steps are slower only where the observables on the left are.
 
 from symcavity import N
 
@@ -190,7 +196,7 @@ def _moved(flowing):
     return f'''# %%
 # **Theory against instances** of the same declaration, in time: lines are the theory, points instances
 
-from symcavity.finite.canvas import panel
+from symcavity.evaluate.canvas import panel
 
 run = theory.evolve(values, paths=2000, seed=1, {span})
 simulation = problem.simulate(values, N=100, seeds=4, {span})

@@ -13,7 +13,7 @@ from sympy import Rational, Symbol
 
 from symcavity import alpha, average, i
 from symcavity.derivations.soft_margin import C, problem, w
-from symcavity.finite.canvas import panel, style
+from symcavity.evaluate.canvas import panel, style
 from symcavity.finite.plots import BLUE, GREY, RED
 from symcavity.record.derivation import Derivation
 from symcavity.writing.display_form import as_shown

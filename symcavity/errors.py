@@ -127,7 +127,7 @@ class Infeasible(SymcavityError):
     Attributes
     ----------
     evidence : object
-        What proves it: a direction in which a convex problem has no end or its conditions contradict each other, a
+        The proof: a direction in which a convex problem is unbounded or its conditions contradict each other, a
         load outside of its range, the signs that the only solution of the equations violates; of finite instances,
         constraints of one that contradict each other.
 
@@ -231,7 +231,7 @@ class RoughSolution(UserWarning):
 
 
 class JumpingLaw(UserWarning):
-    """A solution of a system whose states jump with fields that come back, such as units with a threshold.
+    """A solution of a system whose states jump with fields that contain feedback, such as units with a threshold.
 
     Examples
     --------
@@ -271,7 +271,7 @@ class NegativeEntropy(UserWarning):
 
 
 class InternalError(SymcavityError):
-    """The engine contradicts itself: a defect of this package, and nothing that a user did.
+    """The engine contradicts itself: a defect of this package, not of the declaration.
 
     Examples
     --------
@@ -289,7 +289,8 @@ class FlatMinimum(SymcavityError):
     dimension : int
         The dimension of the set of minimizers; of a theory, how many order parameters and globals it leaves open.
     evidence : object
-        What proves it for a theory: where no force is left, what is open, and the load from which on it is not.
+        The proof, of a theory: a point at which all forces vanish, the unknowns that are open, and the load above
+        which they are not.
 
     Examples
     --------

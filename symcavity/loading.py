@@ -129,7 +129,7 @@ def choose(namespace: dict[str, object], origin: str, wanted: str = "") -> Probl
         what = f"is a {type(namespace[wanted]).__name__}" if wanted in namespace else "is not there"
         near = get_close_matches(wanted, found, n=1, cutoff=0.4)
         raise DeclarationError(
-            f"{origin} was asked for the object {wanted}, which {what}.",
+            f"{origin} has no usable object {wanted}: it {what}.",
             f"a ConvexProblem, a Problem or a BipartiteSystem: {', '.join(found) or 'this file has none'}",
             f"--object {near[0]}" if near else "",
         )

@@ -1,8 +1,9 @@
 """One thread of linear algebra for each test process, tiers of tests by what they cost, and LaTeX where there is one.
 
 ``python -m pytest -n 2`` runs the default tier: every test but those that ``durations.json`` records as dear.
-``--dear`` runs those, ``--full`` all, and with them those that are marked as the whole of a sample.  ``--full
---record`` writes the costs of the tests that run, in seconds of the processor.
+``--dear`` runs those, ``--full`` all, and with them those that are marked as the whole of a sample.  Tests that are
+marked as of the house, which a moved file breaks, run in the default tier at any cost.  ``--full --record`` writes
+the costs of the tests that run, in seconds of the processor.
 """
 
 import gc
@@ -44,6 +45,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "house: of the plan of files; runs in the default tier at any cost")
     config.addinivalue_line("markers", "whole: of a suite of which a sample runs in every tier; runs with --full")
 
 
@@ -98,9 +100,9 @@ def pytest_collection_modifyitems(config, items):
         sampled = [item for item in items if item.get_closest_marker("whole") is None]
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("whole")])
         items[:] = sampled
-        names = [item.nodeid for item in items]
+        names = [item.nodeid for item in items if item.get_closest_marker("house") is None]
         left = dear(names, json.loads(DURATIONS.read_text(encoding="utf-8")))
-        left = set(names) - left if config.option.dear else left
+        left = {item.nodeid for item in items} - left if config.option.dear else left
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left])
         items[:] = [item for item in items if item.nodeid not in left]
     alone = {path for path in {item.path for item in items} if not SHARED.search(path.read_text(encoding="utf-8"))}

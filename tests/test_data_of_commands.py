@@ -1,11 +1,13 @@
 """What commands print as JSON, what ``show`` says of a declaration, and pages that end well without a figure."""
 
+import argparse
 import json
 
 import pytest
 
 from symcavity import UnsupportedLaw, alpha
 from symcavity.cli import main
+from symcavity.commands.parser import build_parser
 from symcavity.derivations import gardner
 from symcavity.record.derivation import Checked, Step, Verdict, Verification
 from symcavity.writing.text import verification_text
@@ -72,9 +74,13 @@ def test_a_figure_that_fails_says_why_and_the_page_ends_well(tmp_path, monkeypat
     monkeypatch.setattr(reporting, "plot_distribution", refused)
     monkeypatch.setattr(reporting, "_typeset", lambda _folder: None)
     words = ["report", "gardner", "alpha=1/2", "-o", str(tmp_path / "out"), "--N", "20", "--seeds", "2", "--dps", "15"]
-    assert main(words) == 0
+    assert main([*words, "--json"]) == 0
     assert "no density of w[i] in 30 bins" in (tmp_path / "out" / "report.html").read_text()
-    assert "distribution.w" in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert "distribution.w" in shown.err
+    found = json.loads(shown.out)
+    assert found["verified"]
+    assert "report.html" in found["files"]
 
 
 def test_an_instance_is_a_row():
@@ -99,3 +105,9 @@ def test_parameters_of_functions_and_studies_have_names():
 def test_sizes_may_stand_among_the_values():
     with pytest.raises(ValueError, match="number of features"):
         gardner.problem.simulate({alpha: 0.5})
+
+
+def test_every_command_that_answers_gives_data():
+    choices = next(a.choices for a in build_parser()._actions if isinstance(a, argparse._SubParsersAction))
+    plain = {name for name, command in choices.items() if "--json" not in command._option_string_actions}
+    assert plain == set()

@@ -3,6 +3,7 @@
 import pickle
 import re
 import xml.etree.ElementTree as ET
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -142,3 +143,14 @@ def test_sympy_writes_a_theory_as_its_equations(theory):
     written = latex(theory)
     assert written.count("&=") == len(theory.equations)
     assert "mathtt" not in written
+
+
+@pytest.mark.parametrize("name", ["driven_network", "chaotic_network"])
+def test_a_variable_that_nobody_declared_is_told_before_it_is_used(name):
+    theory = import_module(f"symcavity.derivations.{name}").problem.cavity()
+    said = str(theory).splitlines()
+    assert re.match(r"  u_x\[i(, t)?\] = (tanh|erf)", said[1]), said[1]
+    assert "u_x" in said[2]
+    cells = ["".join(row.itertext()) for row in tree(theory).iter("tr")]
+    assert re.search("tanh|erf", cells[0]), cells[0]
+    assert "u_" not in str(soft_margin.problem.cavity())

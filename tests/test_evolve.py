@@ -61,7 +61,7 @@ def test_a_problem_is_descended(capsys):
     ("words", "said"),
     [
         (("evolve", *RIDGE, "--until", "3"), "--rate 1/10"),
-        (("evolve", "wishart_resolvent", "alpha=2", "--until", "3"), "do not move"),
+        (("evolve", "wishart_resolvent", "alpha=2", "--until", "3"), "do not depend on time"),
         (("evolve", "gardner", "kappa=1", "--until", "3", "--rate", "1"), "The problem fixes"),
         (("evolve", "network.py", *VALUES, "--until", "3", "--rate", "1"), "no rate"),
         (("evolve", "network.py", *VALUES, "--until", "0"), "until"),

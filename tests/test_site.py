@@ -4,7 +4,10 @@ import ast
 import importlib
 import importlib.util
 import inspect
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +79,33 @@ def test_the_formulas_of_the_paper_are_drawn():
         for number, latex in equations.items():
             drawn = to_mathml(read(latex))
             assert not re.search(r"\\|<mi[^>]*>(?!min|exp)[a-z]{3}", drawn), number  # no command is left
+
+
+KERNELS = """
+import os
+import sys
+from pathlib import Path
+from nbclient import execute
+from nbformat.v4 import new_code_cell, new_notebook
+sys.path.insert(0, sys.argv[1])
+import kernels
+kernels.start(Path(sys.argv[2]))
+for _ in range(2):
+    code = "import builtins, os, sys\\n"
+    code += "print(os.getppid(), 'symcavity' in sys.modules, hasattr(builtins, 'seen'), os.getcwd())"
+    page = new_notebook(cells=[new_code_cell(code), new_code_cell("builtins.seen = True; 1 / 4")])
+    execute(page, cwd=sys.argv[2], timeout=60, kernel_name="python3")
+    print(page.cells[0].outputs[0]["text"].strip(), page.cells[1].outputs[0]["data"]["text/plain"])
+"""
+
+
+def test_kernels_of_pages_are_forks_of_one_process_that_ends(tmp_path):
+    for needed in ("ipykernel", "nbclient"):
+        pytest.importorskip(needed)
+    words = [sys.executable, "-c", KERNELS, str(DOCS), str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=True)  # noqa: S603
+    first, second = (line.split() for line in done.stdout.splitlines())
+    assert first == second == [first[0], "True", "False", str(tmp_path), "0.25"]  # nothing of one page is in the other
+    assert "Traceback" not in done.stderr
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(first[0]), 0)

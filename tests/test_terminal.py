@@ -43,7 +43,7 @@ def run(capsys, tmp_path, monkeypatch):
         ("give 1 more, such as {kappa: ...}", "give 1 more, such as kappa=..."),
         ("{N: 400, ...} in solve(...)", "N=400"),
         ("{y: {1: '1/2', -1: '1/2'}}", "y=1:1/2,-1:1/2"),
-        ("{g_S: Ball(5, 1)}", "g_S=Ball(5, 1)"),
+        ("{g_S: Ball(5, 1)}", "'g_S=Ball(5, 1)'"),
         ("N=400, or a list N=[100, 200, 400]", "--N 400, or a list --N 100,200,400"),
         ("dps <= 15; more digits, dps=30", "dps <= 15; more digits, --dps 30"),
         ("a number, a dictionary {value: weight}, an array", "a number, a law value:weight,value:weight, an array"),
@@ -64,7 +64,7 @@ def test_hints_are_in_the_syntax_of_the_shell(python, shell):
         (["solve", "gardnr", "kappa=1"], "Try: gardner"),
         (["solve", "gardner", "kapa=1"], "Try: kappa"),
         (["solve", "gardner", "kappa=1", "--show", "averge(w[i])"], "the nearest function is average"),
-        (["solve", "gardner"], "Try: give 1 more, such as kappa=..."),
+        (["solve", "gardner"], "Try: give one more, such as kappa=..."),
     ],
 )
 def test_what_was_mistyped_is_suggested(run, argv, suggestion):
