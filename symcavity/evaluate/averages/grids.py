@@ -16,6 +16,7 @@ REACH, FARTHEST = 9.0, 38.0  # the Gaussian weight beyond nine standard deviatio
 PANELS = 9
 MOST = 4096  # nodes on one line
 MOST_TOGETHER = 2**25  # nodes of nested averages, which are all held at once
+SNAPPED = 1e-12  # of its size, how close to an end of a range no panel ends: nodes in between would round to the end
 NEAR = 0.15  # of the narrowest panel, how closely the ends of panels are placed: it is enough that they are near
 
 Tangents = Sequence[Sequence[Any]]
@@ -143,7 +144,8 @@ class PanelGrid:
             if end is None:
                 continue
             end = np.asarray(end, dtype=float)[..., None]
-            out = beyond(edges, end)
+            inner = end + SNAPPED * np.abs(end) * (1 if beyond is np.less else -1)
+            out = beyond(edges, inner)
             for k, row in enumerate(slopes):
                 turns[k] = np.where(out, np.asarray(row[column], dtype=float)[..., None], turns[k])
             edges = np.where(out, end, edges)
