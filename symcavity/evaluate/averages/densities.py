@@ -296,7 +296,11 @@ def _between(a: Any, b: Any, spread: Any, functions: Any) -> Place:
 def location(variable: Any) -> tuple[float, float]:
     """Where a law is and how wide; one of infinite variance counts as of the width of its declaration."""
     from sympy.stats import E, variance
+    from sympy.stats.crv_types import NormalDistribution
 
+    law = variable.pspace.distribution
+    if isinstance(law, NormalDistribution):  # whose variance SymPy integrates
+        return float(law.mean), float(law.std)
     try:
         centre, spread = E(variable), variance(variable)
         if centre.is_finite and spread.is_finite and spread.is_positive:
