@@ -5,6 +5,7 @@ import hashlib
 import importlib
 import inspect
 import re
+from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -67,7 +68,11 @@ def is_stale(file, mark):
 def write(folder):
     """Write the scripts; what did not change keeps its file, so that it is not run again."""
     folder.mkdir(exist_ok=True)
-    wanted = {f"plot_{name}.py": script(name) for name in installed()} | {"GALLERY_HEADER.rst": HEADER}
+    names = list(installed())
+    with ProcessPoolExecutor() as pool:  # each script imports its derivation
+        scripts = list(pool.map(script, names))
+    wanted = {f"plot_{name}.py": text for name, text in zip(names, scripts, strict=True)}
+    wanted["GALLERY_HEADER.rst"] = HEADER
     for path in folder.iterdir():
         if path.is_file() and path.name not in wanted:
             path.unlink()
@@ -105,7 +110,7 @@ def script(name):
     if name in MARGINAL:
         parts.append(_unsettled(_features(values, 100)))
     elif values is not None and shown:
-        parts.append(_passed(_features(values, 100), DAMPED.get(name), 6 if name in DEAR else 15))
+        parts.append(_passed(_features(values, 100), DAMPED.get(name), 4 if name in DEAR else 15))
         if alpha not in values:  # a curve says more on the wall than a table of deviations
             parts.append("# sphinx_gallery_thumbnail_number = -1\n")
     return "\n".join(parts)
