@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Add, Expr, Piecewise, S, sqrt
+from sympy import Add, Expr, Piecewise, S, Sum, sqrt
 from sympy.logic.boolalg import Boolean
 
 from symcavity.algebra.door import as_sympy
@@ -120,6 +120,12 @@ class SiteResponse(Node):
             raise DeclarationError(
                 f"response({state}): {state} is not a variable of a site.",
                 "a state variable of a site: response(w) or response(w[i])",
+            )
+        if isinstance(field, Sum):
+            raise DeclarationError(
+                f"response({state}, {plain(field)}): the source of a response is named by a variable.",
+                "the variable that a sum over couplings defines",
+                f"Eq(u[i], {plain(field)}) in the declaration, u[i] in place of this sum, and response({state}, u[i])",
             )
         if field is not None and not isinstance(field, Family | SiteQuantity) and time is None:
             field, time = None, field

@@ -206,6 +206,14 @@ def test_a_bias_explains_equal_labels_at_every_load():
     assert caught.value.evidence.way == ""
 
 
+def test_a_bias_explains_equal_labels_beside_data_that_are_left_out():
+    """A label of zero leaves a constant: the terms of all others still have a slope everywhere."""
+    loss = over_data(log(1 + exp(-y[mu] * (field + Global("b")))))
+    with pytest.raises(Infeasible, match="some of them are zero nowhere") as caught:
+        ConvexProblem(loss + Sum(w[i] ** 2, (i, 1, N)) / 2).cavity().solve({alpha: HALF, y: {0: HALF, 1: HALF}})
+    assert {str(s) for s in caught.value.evidence.diverging} == {"b"}
+
+
 def test_a_hinge_without_a_penalty_has_a_flat_minimum_where_labels_can_be_separated():
     outcome = ended(ConvexProblem(over_data(Max(0, 1 - field))), {alpha: 1})
     assert type(outcome.evidence) is Flat

@@ -28,6 +28,7 @@ START = 1.0  # of the coordinates that range from zero on
 POLISHED, SMALL = 12, 1e-3  # Newton steps, the last of which is short; what is compared with one
 FAR, IN_DIGITS = 300, 30  # a field at which the slope of a term shows its sign, and digits to see it
 SOMEWHERE = Integer(1) / 3  # a value of what stands beside a field
+ROWS = 16  # values of labels that are tried, at about the most
 MOST_COMPARED = 3  # states of a site
 SAMPLED = tuple(Integer(k) / 2 for k in (-4, -2, -1, 0, 1, 2, 4))  # states at which costs are compared
 
@@ -295,14 +296,18 @@ class _Attempt:
         labels = sorted(slope.atoms(SiteQuantity), key=str)
         if slope.free_symbols - {mark} - {s for q in labels for s in q.free_symbols}:
             return False
-        drawn = [q for q in labels if q.few]  # of each label one value will do, for many sites have it
+        drawn = [q for q in labels if q.few]
         known = [q for q in labels if not q.few]
         columns, _ = self.given.laws[g.group.field.hearer].table([q.family for q in known]) if known else ((), None)
-        rule = {q: q.few[0] for q in drawn} | {q: Float(column[0]) for q, column in zip(known, columns, strict=True)}
-        here = slope.xreplace(rule)
-        with mp.workdps(IN_DIGITS):
-            ends = [mp.sign(mp.convert(here.xreplace({mark: Integer(end)}).evalf(IN_DIGITS))) for end in (-FAR, FAR)]
-        return bool(ends[0] == ends[1] != 0)
+        rows = np.column_stack(columns) if known else np.zeros((1, 0))
+        rows = np.unique(rows[:: max(1, len(rows) // ROWS)], axis=0)
+        for row, few in product(rows.tolist(), product(*(q.few for q in drawn))):  # one will do: many sites have it
+            here = slope.xreplace(dict(zip(drawn, few, strict=True)) | dict(zip(known, map(Float, row), strict=True)))
+            with mp.workdps(IN_DIGITS):
+                ends = [mp.sign(mp.convert(here.xreplace({mark: Integer(x)}).evalf(IN_DIGITS))) for x in (-FAR, FAR)]
+            if ends[0] == ends[1] != 0:
+                return True
+        return False
 
 
 def _told(relation: Any) -> str:

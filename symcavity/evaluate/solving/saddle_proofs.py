@@ -135,7 +135,7 @@ class Unattained(Flat):
 
     def __str__(self) -> str:
         return (
-            f"There is no minimum: the slopes of all terms of {' and '.join(self.fields)} go to zero, and are zero "
-            f"nowhere. The objective falls towards its infimum as {' and '.join(map(str, self.diverging))} "
+            f"There is no minimum: the slopes of all terms of {' and '.join(self.fields)} go to zero, and some of them "
+            f"are zero nowhere. The objective falls towards its infimum as {' and '.join(map(str, self.diverging))} "
             + ("grows." if all(isinstance(s, Global) for s in self.diverging) else "grow: nothing fixes the states.")
         )

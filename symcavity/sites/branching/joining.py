@@ -22,36 +22,33 @@ def joined(ensemble: Any, states: Iterable[SiteQuantity], answers: Iterable[Site
         Of a site that hears several fields.
     states : iterable of SiteQuantity
         What is averaged: all of them, and the borders between their branches, have to depend on ``inner + sum_f c_f
-        f`` alone, with numbers, parameters or labels ``c_f``.
+        f`` alone, with numbers, parameters or labels ``c_f``: their slopes have these proportions everywhere.
     answers : iterable of SiteResponse
-        Responses that are averaged, of implicit states.
+        Responses that are averaged.
     """
     solution = ensemble.solution
     inner, outer = solution.inner, ensemble.outer
     if not solution.regions:
         return None
-    states, answers = tuple(states), tuple(answers)
+    states, answers, unknowns = tuple(states), tuple(answers), solution.unknowns
     exprs = [r.values[q] for r in solution.regions for q in states]
+    exprs += [ensemble.response(r.values, r.implicit, a) for r in solution.regions for a in answers]
     exprs = [e for e in exprs if e.has(inner, *outer)]
     # an implicit state depends on the fields as inner - psi does, a border t = b in the reflected inner field on
     # inner - b/reflection
     exprs += [inner - r.implicit[1] for r in solution.regions if r.implicit is not None]
-    if any(ensemble.response(r.values, r.implicit, a).has(inner, *outer) for r in solution.regions for a in answers):
-        return None
     exprs += [inner - end / solution.reflection for r in solution.regions for end in (r.low, r.high) if end is not None]
     shares: dict[Symbol, Expr] = {}
     if any(kink.has(*outer) for e in exprs for kink in e.atoms(*KINKS)):  # cases are flat, and no share of a field
         return None
     for expr in exprs:
         slope = expr.diff(inner)
-        if slope.has(inner, *outer):
-            return None
         for f in outer:
             turn = expr.diff(f)
-            if turn.has(inner, *outer) or (slope == 0 and turn != 0):
+            if slope == 0 and turn != 0:
                 return None
             share = cancel(turn / slope) if slope != 0 else None
-            if share is not None and shares.setdefault(f, share) != share:
+            if share is not None and (share.has(inner, *outer, *unknowns) or shares.setdefault(f, share) != share):
                 return None
     weights = {inner: S.One, **shares}
     variance = Add(
