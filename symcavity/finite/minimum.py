@@ -73,7 +73,9 @@ class SolvedInstance:
     leading: float | None = None
 
 
-def solve_instance(system: System, instance: Instance, method: str = "") -> SolvedInstance:
+def solve_instance(
+    system: System, instance: Instance, method: str = "", *, attracts: bool = False
+) -> SolvedInstance:
     """Solve an instance of a system.
 
     Parameters
@@ -84,6 +86,8 @@ def solve_instance(system: System, instance: Instance, method: str = "") -> Solv
         Its instance; sources that are set in it are part of the equations.
     method : str, optional
         The name of one of :data:`METHODS`; by default those that fit are tried in order.
+    attracts : bool
+        Whether to look if the fixed point of a system attracts, where there may be several.
 
     Raises
     ------
@@ -97,7 +101,7 @@ def solve_instance(system: System, instance: Instance, method: str = "") -> Solv
     try:
         solved = _solve_idle(system, own, method)
         several = not system.convex and (own.system.pairs or not own.system.affine)
-        if several and solved.state is not None and solved.sharp:
+        if attracts and several and solved.state is not None and solved.sharp:
             solved.leading = leading_eigenvalue(own, solved.state)
         return _outward(units, solved)
     except NotConverged as error:

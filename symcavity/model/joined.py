@@ -44,11 +44,12 @@ def join_fields(book: FieldBook, kind: Kind, exprs: Sequence[Expr]) -> list[Symb
 def _pair(book: FieldBook, kind: Kind, exprs: Sequence[Expr]) -> tuple[RandomField, RandomField, Expr] | None:
     """Two fields of one coupling, and the share of the second for which the laws see ``first + share*second``."""
     plain = [f for f in book.all(kind) if not f.components and not f.inner]
+    others = {f.symbol for f in book.all(kind)}
     for first, second in permutations(plain, 2):
         if first.coupling != second.coupling or not first.states():
             continue
         heard = [e for e in exprs if e.has(first.symbol) or e.has(second.symbol)]
-        shares = {_share(e, first.symbol, second.symbol) for e in heard}
+        shares = {_share(e, first.symbol, second.symbol, others) for e in heard}
         if len(shares) == 1 and (share := shares.pop()) is not None:
             whole = {first.symbol: first.symbol + share * second.symbol, second.symbol: 0}
             if all(_agree(e, e.xreplace(whole)) for e in heard):
@@ -56,14 +57,17 @@ def _pair(book: FieldBook, kind: Kind, exprs: Sequence[Expr]) -> tuple[RandomFie
     return None
 
 
-def _share(expr: Expr, first: Symbol, second: Symbol) -> Expr | None:
-    """The ratio of the factors with which two placeholders stand in a sum; None where it is not that of all sites."""
+def _share(expr: Expr, first: Symbol, second: Symbol, fields: set[Symbol]) -> Expr | None:
+    """The ratio of the factors with which two placeholders stand in a sum; None where it is not that of all sites.
+
+    Another field, as that of a second teacher in ``sign(u')*u - h``, differs from site to site.
+    """
     for node in preorder_traversal(expr):
         if isinstance(node, Add) and node.has(first) and node.has(second):
             a, b = node.expand().coeff(first), node.expand().coeff(second)
             if a != 0 and b != 0 and not (a.has(first, second) or b.has(first, second)):
                 share = cancel(b / a)
-                return None if share.has(SiteQuantity) else share
+                return None if share.has(SiteQuantity, *fields) else share
     return None
 
 

@@ -10,8 +10,8 @@ from symcavity.model.equations import Equation
 from symcavity.record.derivation import Step
 
 SHARED = (
-    *("problem", "combined", "emissions", "norms", "centre", "disorder", "lagrangian", "stationarity", "dual"),
-    *("complementarity", "sources", "work_identity"),
+    *("problem", "coincident", "combined", "emissions", "norms", "centre", "disorder", "lagrangian", "stationarity"),
+    *("dual", "complementarity", "sources", "work_identity"),
 )
 
 

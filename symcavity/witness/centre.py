@@ -97,6 +97,40 @@ def combined(step: Step, _dps: int) -> list[Verdict]:
     return result(BRUTE_FORCE, ok, f"the declaration as it was typed, {SMALL}", "not what was declared")
 
 
+@witness("coincident")
+def coincident(step: Step, _dps: int) -> list[Verdict]:
+    """The declaration before and after, with all sums written out, and that nothing is left of what others fix."""
+    theory, before, after = _told(step)
+    fixed = {claim.lhs: claim.rhs for claim in step.claims}
+    ok = bool(fixed) and not {*families(after.expressions, Coupling)} & {x.family for x in fixed}
+    for seed in (2, 3):
+        world = declared_of(theory).world(seed)
+        for x, meaning in fixed.items():
+            first, second = x.family.slots
+            for a, b in product(world.sites(first), world.sites(second)):
+                at = {first.index: a, second.index: b} if first != second else {first.index: a}
+                ok = ok and _nothing_left(world, x, meaning, at)
+                world.given[world.key(x.family[a, b], {})] = world.value(meaning.xreplace(dict(_moved(meaning, a, b))))
+        ok = ok and _same(world, before.parts, after.parts)
+    return result(BRUTE_FORCE, ok, f"the declaration as it was typed, {SMALL}", "not what was declared")
+
+
+def _moved(meaning: Expr, a: Any, b: Any) -> list[tuple[Any, Any]]:
+    """The couplings of an expression between two sites."""
+    return [(z, z.family[a, b]) for z in site_quantities(meaning, Coupling)]
+
+
+def _nothing_left(world: World, x: SiteQuantity, meaning: Expr, at: dict[Any, Any]) -> bool:
+    """Whether a coupling minus what is said of it has the mean and the mean square zero, by declared moments."""
+    parts = {z: world.value(-meaning.diff(z), at) for z in site_quantities(meaning, Coupling)} | {x: world.value(S.One)}
+    mean = sum(c * world.value(z.family.mean, at) for z, c in parts.items())
+    square = sum(
+        c * d * (world.value(y.family.variance, at) if y == z else _together(world, y.family, z.family, at))
+        for y, c in parts.items() for z, d in parts.items()
+    )  # fmt: skip
+    return bool(same(1 + mean, world.value(S.One)) and same(1 + square, world.value(S.One)))
+
+
 def _together(world: World, x: Coupling, z: Coupling, at: dict[Any, Any]) -> Any:
     """The covariance of two different couplings between the same sites."""
     rho = x.correlation.get(z, z.correlation.get(x, S.Zero))

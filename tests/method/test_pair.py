@@ -143,6 +143,15 @@ def test_a_network_by_instances(saturating):
     assert measured.stderr < 0.05
 
 
+def test_the_dimension_of_instances_asks_no_fixed_point_whether_it_attracts(saturating, monkeypatch):
+    """Each draw would cost the eigenvalues of an instance once more."""
+    values = {g: Rational(7, 10), b: Normal("b", 0, 1)}
+    sim = saturating.simulate(values, N=30, seeds=1)
+    assert sim.samples[0].solved.leading is not None
+    monkeypatch.setattr("symcavity.finite.minimum.leading_eigenvalue", lambda *_: pytest.fail("an eigenvalue"))
+    assert sim.dimension(s, over=[b], draws=8).mean > 0
+
+
 def test_each_covariance_is_that_of_the_linear_network(saturating):
     """The slope of C_ij of pairs of units against the linear network of the same couplings is one; by its own noise."""
     solution = saturating.cavity().solve({g: Rational(7, 10), b: Normal("b", 0, sqrt(Rational(2, 5)))})

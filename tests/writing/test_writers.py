@@ -92,6 +92,8 @@ def _all_that_is_derived():
     yield ConvexProblem(taught + Sum(w[i] ** 2, (i, 1, N))).cavity().fluctuations().derivation
     yield ConvexProblem(taught + Sum(w[i] ** 2, (i, 1, N))).descent(rate=Rational(1, 2)).cavity().derivation
     yield ConvexProblem(Sum((1 - ranked) ** 2, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N))).cavity().derivation
+    tied = Sum(Coupling("z", correlation={x: 1})[mu, i] * w[i], (i, 1, N))
+    yield ConvexProblem(Sum((e[mu] * ranked - tied) ** 2, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N))).cavity().derivation
     loss = Sum((e[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P))
     problem = ConvexProblem(loss / 2 + Sum(w[i] ** 2, (i, 1, N)) / 2)
     theory = problem.cavity()

@@ -2,6 +2,7 @@
 
 from symcavity.model.rewriting import Rewriting
 from symcavity.model.rewritings.clock import Clock
+from symcavity.model.rewritings.coincident import Coincident
 from symcavity.model.rewritings.combined import Combined
 from symcavity.model.rewritings.domains import Domains
 from symcavity.model.rewritings.emissions import Emissions
@@ -18,5 +19,5 @@ from symcavity.model.rewritings.units import Units
 
 REWRITINGS: tuple[type[Rewriting], ...] = (
     *(Sums, Spellings, Inverses, Proportion, Kinks, Units, Domains, Redundant),
-    *(Kernels, Clock, Combined, Emissions, Norms, Means),
+    *(Kernels, Clock, Coincident, Combined, Emissions, Norms, Means),
 )

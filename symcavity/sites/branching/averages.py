@@ -15,10 +15,12 @@ from sympy import (
     Gt,
     Heaviside,
     Matrix,
+    Mul,
     Piecewise,
     S,
     Symbol,
     cancel,
+    expand_mul,
     factor_terms,
     oo,
     sign,
@@ -44,6 +46,8 @@ from symcavity.sites.branching.solution import SiteSolution
 from symcavity.sites.branching.thresholds import Thresholds, find_thresholds
 from symcavity.sites.by_parts import by_parts, weights
 from symcavity.sites.quenched_laws import at_value, over_laws, quenched_average, switches_events
+
+JUMPS = (sign, Heaviside, Piecewise)
 
 
 @dataclass(frozen=True)
@@ -166,7 +170,10 @@ class SiteEnsemble:
 
     def heard_in(self, body: Expr) -> tuple[Symbol, ...]:
         """The fields on which an expression may depend."""
-        return SiteParts(self).heard_in(body) if self.solution.parts else self.fields
+        if self.solution.parts:
+            return SiteParts(self).heard_in(body)
+        expr = self._in_fields(body)
+        return self.fields if expr is None else tuple(f for f in self.fields if expr.has(f))
 
     def _reduced(self, body: Expr) -> Expr | None:
         """The average by what is simpler than all regions of all fields; None where nothing is."""
@@ -248,22 +255,51 @@ class SiteEnsemble:
 
     def _marginal(self, body: Expr) -> Expr | None:
         """The average over those fields alone that the states in it hear; None where they hear all, or by branches."""
-        solution = self.solution
-        if not self.outer or len(solution.regions) != 1 or solution.is_implicit:
+        expr = self._in_fields(body)
+        if expr is None:
             return None
-        states = solution.regions[0].values
-        row: dict[Any, Expr] = {r: self.response(states, None, r) for r in body.atoms(SiteResponse)}
-        expr = body.xreplace(row).xreplace(dict(states)).xreplace(self._zero())
         heard = [f for f in self.fields if expr.has(f)]
-        if len(heard) == len(self.fields):
+        if len(heard) < len(self.fields):
+            return self._over_heard(expr, heard)
+        if not expr.has(*JUMPS):
             return None
-        zs = self._gaussians(body, len(heard))
+        apart = [self._apart(term) for term in Add.make_args(expand_mul(expr))]
+        if any(len(own) == len(self.fields) for term in apart for _, own in term):
+            return None
+        return Add(*(Mul(*(self._over_heard(factor, own) for factor, own in term)) for term in apart))
+
+    def _apart(self, term: Expr) -> list[tuple[Expr, list[Symbol]]]:
+        """A product in factors of independent fields, each with the fields that it hears."""
+        blocks: list[tuple[Expr, list[Symbol]]] = []
+        for factor in Mul.make_args(term):
+            own = [f for f in self.fields if factor.has(f)]
+            tied = [b for b in blocks if own and any(self.covariance[f, g] != 0 for f in b[1] for g in own)]
+            tied += [b for b in blocks if not own and not b[1]]
+            blocks = [b for b in blocks if b not in tied]
+            heard = {f for _, fields in tied for f in fields} | {*own}
+            blocks.append((Mul(factor, *(e for e, _ in tied)), [f for f in self.fields if f in heard]))
+        return blocks
+
+    def _over_heard(self, expr: Expr, heard: list[Symbol]) -> Expr:
+        """The average over some of the fields, of what hears no other: first over those in which it does not jump."""
+        jumps = expr.atoms(*JUMPS)
+        heard = sorted(heard, key=lambda f: not any(jump.has(f) for jump in jumps))
+        zs = self._gaussians(expr, len(heard))
         lower = cholesky([[self.covariance[a, b] for b in heard] for a in heard])
         values = [Add(*(lower[r, c] * zs[c] for c in range(r + 1))) for r in range(len(heard))]
         expr = expr.xreplace(dict(zip(heard, values, strict=True)))
         for z in reversed(zs):
             expr = gaussian_average(expr, z)
         return expr
+
+    def _in_fields(self, body: Expr) -> Expr | None:
+        """An expression in the fields, where the law has one formula for all of several; None where it has not."""
+        solution = self.solution
+        if not self.outer or len(solution.regions) != 1 or solution.is_implicit:
+            return None
+        states = solution.regions[0].values
+        row: dict[Any, Expr] = {r: self.response(states, None, r) for r in body.atoms(SiteResponse)}
+        return body.xreplace(row).xreplace(dict(states)).xreplace(self._zero())
 
     def _zero(self) -> dict[Symbol, Expr]:
         return dict.fromkeys(self.solution.sources, S.Zero)
@@ -390,7 +426,7 @@ class SiteEnsemble:
                 if jump is not None:
                     total += jump
                     continue
-            total += by_parts(self, field, state, self.over_fields)
+            total += by_parts(self, field, state, self.over_fields, self.heard_in(state))
         return cancelled(total)
 
 
