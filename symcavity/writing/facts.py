@@ -101,7 +101,9 @@ def _problem(step: Step) -> Facts:
     named = {q.family for some in states.values() for q in some if isinstance(q, SiteQuantity)}
     typed = site_quantities(minimize, Variable) if states else []
     stated = [family.at_site() for family in dict.fromkeys(q.family for q in typed) if family not in named]
+    first: Any
     first, *rest = (f"{sentence(f'problem.{word}')} " for word in ("minimise", "subject", "and"))
+    first = formula("E =") if data.get("beta") else first
     rows = [(first, minimize), *((rest[place > 0], condition) for place, condition in enumerate(conditions))]
     parts = [(word, data.get(word)) for word in ("equations", "conditions") if minimize is None]
     declared = [{"what": sentence(f"problem.{word}"), "rows": some} for word, some in parts if some]
@@ -113,11 +115,18 @@ def _problem(step: Step) -> Facts:
         "drawn": [quantity(q) for q in quenched if getattr(q, "law", None) is not None],
         "anew_laws": Said(_laws(data.get("anew") or (), ())),
         "convex": minimize is not None and not (data.get("beta") or data.get("lowest")), "beta": data.get("beta"),
+        "minimized": minimize is not None and not data.get("beta"), "discrete": list(_discrete(states)),
         "who": who, "stated": stated, "rows": rows,
         "constraints": [c for c in conditions if any(map(is_index, c.free_symbols))], "declared": declared,
         "laws": Said(_laws(quenched, data.get("heard") or ())), "choices": list(_choices(data.get("choices") or ())),
         "limit": limit(data.get("kinds") or (FEATURE, DATUM)),
     }  # fmt: skip
+
+
+def _discrete(states: dict[Kind, list[Any]]) -> Iterable[Facts]:
+    """The states that take some values only, each with these."""
+    for state in (q for some in states.values() for q in some if getattr(q.family, "values", ())):
+        yield {"state": state, "points": Said(listed(state.family.values, " or "))}
 
 
 def _laws(quenched: Iterable[Any], heard: Iterable[Any]) -> Fragments:
@@ -167,6 +176,11 @@ def _disorder(step: Step) -> Facts:
     }  # fmt: skip
 
 
+@facts_of("respond")
+def _respond(step: Step) -> Facts:
+    return {"apart": len(step.data.get("hearers") or ()) > 1}
+
+
 @facts_of("self_coupling_mean")
 def _self_coupling_mean(step: Step) -> Facts:
     gone = sum(len(step.data.get(name) or ()) for name in ("small", "early"))
@@ -183,6 +197,16 @@ def _lagrangian(step: Step) -> Facts:
     norms = [dict(zip(names, norm, strict=True)) for norm in step.data.get("norms") or ()]
     kinks = [{"symbol": symbol, "kink": kink} for symbol, kink in step.data.get("auxiliary") or ()]
     return {"kinks": kinks, "norms": norms, "multipliers": multipliers}
+
+
+@facts_of("measure", "lowest_state")
+def _measure(step: Step) -> Facts:
+    some = step.data.get("multipliers") or ()
+    return {
+        "multipliers": [
+            {"symbol": nu, "condition": total, "relation": "=" if equality else "\\ge"} for nu, total, equality in some
+        ]
+    }
 
 
 # ------------------------------------------------------------------------------- sites
