@@ -11,11 +11,11 @@ from sympy.core.relational import Relational
 from symcavity.model.equations import Equation
 from symcavity.model.families import SiteQuantity, site_quantities
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, is_index, one_of, one_site, sorted_kinds
-from symcavity.model.quantities import Complementary, Quenched, Variable
+from symcavity.model.quantities import Complementary, Variable
 from symcavity.model.support import bold
 from symcavity.record.derivation import Step
 from symcavity.sites.sets.averages import SLOPE2
-from symcavity.writing.display_form import is_sign
+from symcavity.writing.declared_laws import choices_of, discrete, laws
 from symcavity.writing.fragments import Fragments, formula, listed, over_sites, quantity, small, states_of
 from symcavity.writing.nodes import FormulaNode, Row, in_brackets, joined
 from symcavity.writing.ordering import is_given
@@ -113,42 +113,14 @@ def _problem(step: Step) -> Facts:
     return {
         "given": [quantity(q) for q in quenched if getattr(q, "law", None) is None],
         "drawn": [quantity(q) for q in quenched if getattr(q, "law", None) is not None],
-        "anew_laws": Said(_laws(data.get("anew") or (), ())),
+        "anew_laws": Said(laws(data.get("anew") or (), ())),
         "convex": minimize is not None and not (data.get("beta") or data.get("lowest")), "beta": data.get("beta"),
-        "minimized": minimize is not None and not data.get("beta"), "discrete": list(_discrete(states)),
+        "minimized": minimize is not None and not data.get("beta"), "discrete": list(discrete(states)),
         "who": who, "stated": stated, "rows": rows,
         "constraints": [c for c in conditions if any(map(is_index, c.free_symbols))], "declared": declared,
-        "laws": Said(_laws(quenched, data.get("heard") or ())), "choices": list(_choices(data.get("choices") or ())),
+        "laws": Said(laws(quenched, data.get("heard") or ())), "choices": list(choices_of(data.get("choices") or ())),
         "limit": limit(data.get("kinds") or (FEATURE, DATUM)),
     }  # fmt: skip
-
-
-def _discrete(states: dict[Kind, list[Any]]) -> Iterable[Facts]:
-    """The states that take some values only, each with these."""
-    for state in (q for some in states.values() for q in some if getattr(q.family, "values", ())):
-        yield {"state": state, "points": Said(listed(state.family.values, " or "))}
-
-
-def _laws(quenched: Iterable[Any], heard: Iterable[Any]) -> Fragments:
-    out: Fragments = []
-    for family in quenched:
-        law = family.law if isinstance(family, Quenched) else None
-        if law is None or not getattr(law, "args", ()) or not isinstance(law.args[0], type(law)):
-            continue
-        values = [{"value": value, "weight": weight} for value, weight in law.args]
-        on = [claim for claim in heard if claim.lhs == family.given]
-        said = say("problem.law", parameter=quantity(family), values=values, on=on, sign=is_sign(family))
-        out += [*(["; "] if out else []), *said]
-    return out
-
-
-def _choices(choices: Iterable[Any]) -> Iterable[Facts]:
-    every = list(choices)
-    for label in dict.fromkeys(c.args[0] for c in every):
-        mine = [c for c in every if c.args[0] == label]
-        points = zip(*(c.args[1] for c in mine), strict=True)
-        rows = [formula("(", *[part for v in point for part in (",", v)][1:], ")") for point in points]
-        yield {"label": label, "count": len(rows), "mine": mine, "points": rows}
 
 
 @facts_of("centre")

@@ -247,11 +247,25 @@ def test_self_couplings_are_defined_in_the_number_that_there_are():
 
 
 def test_responses_from_kind_to_kind_are_left_out_where_several_kinds_hear_the_new_site():
-    """In the mean over fresh couplings F and x, which are independent, F[a, 0]*x[mu, 0] vanishes whatever it multiplies."""
+    """Fresh couplings F and x are independent: F[a, 0]*x[mu, 0] vanishes on average, whatever it multiplies."""
     said = "The responses of one kind to the fields of another are left out"
     assert in_text("random_features").count(said) == 1
     assert said not in in_text("gardner")
     assert said not in in_text("competing_species")
+
+
+def test_continuous_laws_that_the_problem_declares_are_stated():
+    from sympy import Sum
+    from sympy.stats import Gamma
+
+    from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, i, mu
+
+    assert "(t_i is Gaussian with mean 0 and variance 1; y^μ takes 1 with" in in_text("bayes_perceptron")
+    assert "is Gaussian with mean 0" not in in_text("gardner")
+    x, w, e = Coupling("x"), Feature("w"), Quenched("e", mu, law=Gamma("e", 2, 3))
+    loss = Sum((e[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P))
+    text = ConvexProblem(loss + Sum(w[i] ** 2, (i, 1, N))).cavity().derivation.to_text()
+    assert "(e^μ has the distribution Gamma(2, 3))" in " ".join(text.split())
 
 
 def test_averages_inside_of_averages_are_over_letters_of_their_own():
