@@ -136,6 +136,11 @@ def _centre(step: Step) -> Facts:
     }  # fmt: skip
 
 
+@facts_of("descent")
+def _descent(step: Step) -> Facts:
+    return {"shared": [q for q in step.data.get("states") or () if not getattr(q, "site", None)]}
+
+
 @facts_of("disorder")
 def _disorder(step: Step) -> Facts:
     some = [quantity(c) for c in step.data.get("couplings") or []]

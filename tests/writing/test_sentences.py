@@ -268,6 +268,21 @@ def test_continuous_laws_that_the_problem_declares_are_stated():
     assert "(e^μ has the distribution Gamma(2, 3))" in " ".join(text.split())
 
 
+def test_a_temperature_of_one_is_not_written_as_a_divisor():
+    assert "fluctuates with the variance S^m: it is" in in_text("sparse_means")
+    assert "fluctuates with the variance S^m/β: it is" in in_text("binary_perceptron")
+
+
+def test_a_descent_says_by_which_number_the_slope_of_a_shared_variable_is_divided():
+    """The step of the bias in the record is the rate over N, times the sum of the slopes of all losses."""
+    text = in_text("descent_momentum")
+    assert "the slope in w_i(t) and b(t) (that in b(t) divided by N) of the objective" in text
+    assert "(η/N) Σ_μ y^μ" in text
+    assert "are the same for all sites and for every instance: global variables, each with its condition." in text
+    assert "divided by N)" not in in_text("noisy_teacher")
+    assert "for every instance: a global variable, with its condition." in in_text("competing_species")
+
+
 def test_averages_inside_of_averages_are_over_letters_of_their_own():
     text = in_text("boltzmann_machine")
     assert "√(α_K ⟨tanh²(β √q_s z₂)⟩_(z₂)))⟩_z" in text
