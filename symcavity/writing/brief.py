@@ -120,6 +120,8 @@ def in_brief(derivation: Derivation) -> Derivation:
             step = replace(step, data={**step.data, "edges": False})
         if step.rule == "touching_response":  # the matrix alone, in which the trace is written
             step = replace(step, claims=step.claims[:1])
+        if step.rule == "touching_trace":
+            step = replace(step, claims=step.claims[-1:])
         if step.rule == "interpretation":  # what is counted, without what follows for other responses
             step = replace(step, claims=step.claims[:1])
         if step.rule == "branches":  # the states alone, without the cases, and without the fields at their values

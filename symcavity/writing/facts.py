@@ -248,7 +248,7 @@ def _sourced(factor: Expr, eta: Any, source: Any, *, alone: bool) -> FormulaNode
 
 @facts_of(
     "set_minimum", "regime_interior", "regime_touching", "regime_tip", "regimes", "regime_saturated", "vector_response",
-    "set_multiplier", "touching_response",
+    "set_multiplier", "touching_response", "touching_trace",
 )  # fmt: skip
 def _sets(step: Step) -> Facts:
     data = step.data

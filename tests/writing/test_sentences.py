@@ -225,6 +225,7 @@ def test_the_matrix_of_a_touching_set_and_its_vector_are_defined_before_they_are
     assert text.index("P = (1 - ") < text.index("tr(P)")
     assert text.index("Here V_a^μ = Σ_") < text.index("(∇ g_S)_a(V^μ) λ^μ")
     assert "axis of the ball" not in text  # an example, which a paper leaves out
+    assert "the trace of the response of the vector multiplier is" in text
 
 
 def test_a_radius_of_a_ball_is_multiplied_by_the_whole_response():
