@@ -32,7 +32,7 @@ class Rate(Node):
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         body = printer.doprint(self.body)
-        tex = f"\\frac{{d}}{{d {printer.doprint(self.time)}}} {body}"
+        tex = f"\\frac{{d}}{{d{printer.doprint(self.time)}}} {body}"
         return raised(tex, exp)
 
 
@@ -50,7 +50,7 @@ class Element(Node):
         return f"d{printer.doprint(self.args[0])}"
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        return raised(f"d {printer.doprint(self.args[0])}", exp)
+        return raised(f"d{printer.doprint(self.args[0])}", exp)
 
 
 def past(body: Expr, s: Symbol, low: Expr, t: Symbol, delay: int | None) -> Sum:

@@ -27,7 +27,8 @@ def fresh_index(index: Symbol, taken: Iterable[Expr]) -> Symbol:
     names = {s.name for s in taken if s.is_Symbol}
     for letters in alphabets:
         if index.name in letters:
-            for letter in letters:
+            place = letters.index(index.name) + 1
+            for letter in letters[place:] + letters[:place]:
                 if letter not in names:
                     return Symbol(letter, **index.assumptions0)
     for k in count(1):

@@ -80,7 +80,7 @@ def _quenched(family: Quenched, text: str) -> Any:
     if any(":" in p for p in parts):
         raise ValuesError(
             f"The law of {family.name} is {text[:80]!r}, where some values have a weight and some have none.",
-            f"{family.name}=1:0.8,-1:0.2 (values with weights) or {family.name}=0.2,1.8 (one value a site)",
+            f"{family.name}=1:0.8,-1:0.2 (values with weights) or {family.name}=0.2,1.8 (one value per site)",
         )
     return [read_number(p, family.name) for p in parts] if "," in text else read_number(text, family.name)
 

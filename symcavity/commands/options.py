@@ -13,10 +13,10 @@ _TARGET = "a name that 'symcavity list' shows, or FILE.py with a declaration of 
 _VALUES = """values:
   kappa=1/2   kappa=0.5   alpha=1e-3     exact decimals and fractions
   y=1:0.8,-1:0.2                         a law of a quenched parameter, value:weight
-  l=0.2,1.8                              an array, one value a site
+  l=0.2,1.8                              an array, one value per site
   rho=@modes.csv   rho=@modes.npy        an array from a file
   "g_S=Ball(2,1)"  g_S=@points.npy       a convex set (quoted, for the shell)
-  K/N=3/2          K=150                 the number of sites of a further kind
+  K/N=3/2          K=150                 the number of sites of another kind
 """
 
 
@@ -94,7 +94,7 @@ def add_command(
         add("--object", default="", metavar="OBJECT", help="name of the problem, if the file declares several")
         add("--method", choices=("cavity", "naive"), default="cavity", help="the analysis (default: cavity)")
     if instances:
-        sizes = "features of an instance, as 400; several, as 100,200,400, extrapolate"
+        sizes = "number of features; several (100,200,400) are extrapolated to the limit"
         add("--N", metavar="N[,N...]", help=sizes)
         add("--seeds", type=_seeds, default=10, help="instances at every point (default: 10), or their seeds: 40:50")
         add("--couplings", default="gaussian", help="gaussian (default), rademacher or uniform")

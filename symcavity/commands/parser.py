@@ -79,7 +79,7 @@ def _add_derivations(commands: Any) -> None:
         "paper",
         actions.paper,
         "Show every displayed equation of the paper (Clark and Sompolinsky): derived, declared, verified or corrected, "
-        "by what, and where.",
+        "with the method and the place.",
         "symcavity paper",
         "symcavity paper --json",
         target=False,
@@ -128,7 +128,7 @@ def _add_solve(commands: Any) -> None:
         values=True,
     )
     add_digits(solve)
-    solve.add_argument("--timeout", type=float, metavar="SECONDS", help="stop after so many seconds")
+    solve.add_argument("--timeout", type=float, metavar="SECONDS", help="stop after this many seconds")
     solve.add_argument("--certify", action="store_true", help="prove in which intervals the numbers lie")
     solve.add_argument("--json", action="store_true", help="print JSON; numbers are strings, with all digits")
     add_shown(solve, "print this observable too")
@@ -176,7 +176,7 @@ def _add_sweep(commands: Any) -> None:
         commands,
         "sweep",
         actions.sweep,
-        "Solve the theory over a grid of parameters, and simulate there if asked (--simulate).",
+        "Solve the theory over a grid of parameters, and instances with --simulate.",
         "symcavity sweep gardner kappa=0:3:61 --csv capacity.csv --plot capacity.pdf",
         "symcavity sweep gardner kappa=0.2:2:7 --simulate --N 200 --seeds 10 --plot capacity.pdf",
         "symcavity sweep soft_margin alpha=0.5:3:11 C=1,10 --csv soft.csv --resume",
@@ -210,7 +210,7 @@ def _add_motion(commands: Any) -> None:
         "symcavity evolve chaotic_network g=2 a=1:1/2,-1:1/2 --until 6 --step 1/5",
         "symcavity evolve noisy_teacher alpha=2 gamma=1 t=1:1/2,-1:1/2 noise=0 --rate 1/10 --until 20",
         "symcavity evolve noisy_teacher alpha=2 gamma=1 t=1:1/2,-1:1/2 noise=0 --until 4 --step 1/20    # flow",
-        "symcavity evolve my_system.py alpha=2 --until 10 --N 300 --seeds 8    # with instances beside it",
+        "symcavity evolve my_system.py alpha=2 --until 10 --N 300 --seeds 8    # compared with instances",
         values=True,
         instances=True,
     )
@@ -280,7 +280,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     parser = Parser(
         prog="symcavity",
-        description="Derive, print, evaluate and test cavity theories of convex learning problems.",
+        description="Derive, print, evaluate and test cavity theories of high-dimensional learning problems.",
         epilog="examples:\n"
         "  symcavity list\n"
         "  symcavity derive gardner --latex gardner.tex\n"

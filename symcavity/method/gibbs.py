@@ -149,13 +149,21 @@ def gibbs_steps(system: System, make: StepMaker) -> list[Step]:
     beta = next(iter(system.weights.values())).beta
     if beta == oo:
         states = [w.state for w in system.weights.values() if not w.is_field]
-        data = {"states": states, "force": any(c.rhs.has(Force) for c in claims)}
+        data = {"states": states, "force": any(c.rhs.has(Force) for c in claims), **_multipliers(system)}
         make = make.within("The lowest minimum")
         return [make("lowest_state", "lowest_state", claims, data=data, rests_on=("problem",))]
     means = [w.mean for w in system.weights.values()]
     rule = "gibbs" if all(w.cold is not None for w in system.weights.values()) else "measure"
-    data = {"beta": beta, "means": means, "force": any(c.rhs.has(Force) for c in claims)}
+    data = {"beta": beta, "means": means, "force": any(c.rhs.has(Force) for c in claims), **_multipliers(system)}
     return [make.within("Thermal means")("gibbs", rule, claims, data=data, rests_on=("problem",))]
+
+
+def _multipliers(system: System) -> dict[str, Any]:
+    """The multipliers of conditions on sums over all sites, each with the sum that it belongs to."""
+    fields = {f.symbol: f.as_sum for f in system.fields}
+    found = system.collective.multipliers.items()
+    rows = [(nu, condition.total.xreplace(fields), condition.equality) for nu, condition in found]
+    return {"multipliers": rows} if rows else {}
 
 
 def _refuse(problem: Problem, minimum: System) -> None:

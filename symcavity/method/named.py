@@ -136,14 +136,24 @@ def tidy(expr: Expr) -> Expr:
 
 
 def shortest(expr: Expr) -> Expr:
-    """The shortest of an expression, its quotient of two polynomials, and the factors of these."""
+    """The shortest of an expression, its quotient of two polynomials, and the factors of these or of their terms."""
     masks = Masks()
     hidden = masks.hide(expr)
     found = [hidden, cancel(hidden), factor(cancel(hidden))]
-    top, bottom = fraction(min(found, key=lambda e: (size(e), len(str(e)))))
+    top, bottom = map(_grouped, fraction(_shorter(found)))
     if bottom.as_coeff_Add()[0].is_negative:
         top, bottom = -top, -bottom
     return masks.show(top / bottom)
+
+
+def _grouped(total: Expr) -> Expr:
+    """A sum with the factors of those of its terms that have a symbol, where that is shorter."""
+    parts = (total.as_independent(s, as_Add=True) for s in sorted(total.free_symbols, key=str) if total.is_Add)
+    return _shorter([total, *(rest + factor(mine) for rest, mine in parts)])
+
+
+def _shorter(some: list[Expr]) -> Expr:
+    return min(some, key=lambda e: (size(e), len(str(e))))
 
 
 def _solved(expr: Expr, names: list[Symbol]) -> Equation:

@@ -186,7 +186,7 @@ class SiteResponse(Node):
             else f"_{{{' '.join([mark, *inner])}}}"
         )
         mark += "" if self.time is None else f"({printer.doprint(self.time)})"
-        tex = f"\\frac{{d {printer.doprint(state)}}}{{d I{mark}}}"
+        tex = f"\\frac{{d{printer.doprint(state)}}}{{dI{mark}}}"
         return raised(tex, exp)
 
 
@@ -210,8 +210,10 @@ class Expect(Node):
         return f"expect({plain(self.args[0])})"
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        tex = f"\\left\\langle {printer.doprint(self.args[0])} \\right\\rangle_{{\\beta}}"
-        return raised(tex, exp)
+        body, force = self.args[0], isinstance(self.args[0], Force)
+        inner = body.slope(printer) if force else printer.doprint(body)
+        tex = f"\\left\\langle {inner} \\right\\rangle_{{\\beta}}"
+        return raised(f"\\left( -{tex} \\right)" if force and exp else f"-{tex}" if force else tex, exp)
 
 
 class LogWeight(Node):
@@ -237,9 +239,13 @@ class Force(Node):
     def _sympystr(self, _printer: Any) -> str:
         return f"force({plain(self.args[0])})"
 
+    def slope(self, printer: Any) -> str:
+        """The slope of the energy in the field, in LaTeX: the force is minus this."""
+        return f"\\frac{{\\partial E}}{{\\partial {printer.doprint(self.args[0])}}}"
+
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        tex = f"\\left( -\\frac{{\\partial E}}{{\\partial {printer.doprint(self.args[0])}}} \\right)"
-        return raised(tex, exp)
+        tex = f"-{self.slope(printer)}"
+        return raised(f"\\left( {tex} \\right)" if exp else tex, exp)
 
 
 class Lowest(Node):

@@ -317,8 +317,10 @@ class System(ByContent):
         """The local fields that stand in a claim, each as the sum that it is."""
         every = [(law.carrier(f), f) for law in self.laws.values() for f in law.fields]
         here = families([claim.lhs, claim.rhs], Field)
-        own = [(e, f) for e, f in every if e.rhs == f.symbol and getattr(e.lhs, "family", None) in here]
-        return [Equation(e.lhs, f.as_sum) for e, f in own]
+        sums = {e.lhs: f.as_sum for e, f in every if e.rhs == f.symbol and isinstance(e.lhs, SiteQuantity)}
+        local = [e for law in self.laws.values() for e in law.equations if getattr(e.lhs, "family", None) in here]
+        written = [Equation(e.lhs, sums.get(e.lhs, e.rhs.xreplace(sums))) for e in local]
+        return [e for e in written if e.rhs.atoms(Sum)]
 
     @property
     def support_functions(self) -> tuple[SupportFunction, ...]:

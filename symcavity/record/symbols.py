@@ -72,7 +72,7 @@ class ResponseElement(Node):
         top, bottom = (printer.doprint(arg) for arg in self.args)
         if not isinstance(self.args[0], SiteQuantity):
             top = f"({top})"
-        tex = f"\\frac{{d {top}}}{{d {bottom}}}"
+        tex = f"\\frac{{d{top}}}{{d{bottom}}}"
         return raised(tex, exp)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sympy import S, Symbol, count_ops, oo
 
+from symcavity.algebra.quotients import vanishes
 from symcavity.method.eliminate import multiples
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Field
@@ -23,9 +24,9 @@ LATER = frozenset((
 ASIDE = frozenset(["proof", "work_identity", "load_identity", "consistency", "euler", "stein_parts"])
 """The rules of a second way to the results, and of the proof that both agree."""
 
-BETWEEN = frozenset(["cavity_equation", "site_average", "joint_slopes", "touching_response", "set_multiplier"])
-"""The rules of what comes once more: with self-couplings at their means, averaged over all sites, or as a trace; and
-of the multiplier of a set, on which nothing rests."""
+BETWEEN = frozenset(["cavity_equation", "site_average", "joint_slopes", "set_multiplier"])
+"""The rules of what comes once more: with self-couplings at their means, averaged over all sites; and of the
+multiplier of a set, on which nothing rests."""
 
 REPEATED = frozenset(["respond", "substitute", "self_coupling"])
 """The rules of the cavity of a kind that repeat those of the first one."""
@@ -64,6 +65,12 @@ def _is_no_gain(derivation: Derivation, solved: set[Any]) -> bool:
 
 def _symbols(claim: Any) -> set[Any]:
     return set(getattr(claim, "difference", S.Zero).free_symbols)
+
+
+def _as_closed(claim: Equation, closed: dict[Any, Any]) -> Equation:
+    """A claim in the form of the closed equation that says the same."""
+    rhs = closed.get(claim.lhs)
+    return Equation(claim.lhs, rhs) if rhs is not None and vanishes(claim.rhs - rhs) else claim
 
 
 def _centered(step: Step) -> Step:
@@ -105,10 +112,16 @@ def in_brief(derivation: Derivation) -> Derivation:
             step = replace(step, rule="insert_again", claims=())
         if step.rule in ("closure", "closed_system"):
             step = replace(step, claims=tuple(Equation(c.lhs, same.get(c.lhs, c.rhs)) for c in step.claims))
+        if step.rule == "elimination":  # what an equation says already keeps its form
+            step = replace(step, claims=tuple(_as_closed(claim, {**closed_rows, **same}) for claim in step.claims))
         if step.rule == "field_statistics":
             step = _centered(step)
         if step.rule == "regime_tip":  # sets with edges are spoken of where the regimes come together
             step = replace(step, data={**step.data, "edges": False})
+        if step.rule == "touching_response":  # the matrix alone, in which the trace is written
+            step = replace(step, claims=step.claims[:1])
+        if step.rule == "touching_trace":
+            step = replace(step, claims=step.claims[-1:])
         if step.rule == "interpretation":  # what is counted, without what follows for other responses
             step = replace(step, claims=step.claims[:1])
         if step.rule == "branches":  # the states alone, without the cases, and without the fields at their values

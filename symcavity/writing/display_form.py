@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, reduce
+from itertools import count
 from typing import Any
 
 from sympy import Abs, Add, Basic, Dummy, Expr, Piecewise, Pow, S, Sum, Symbol, Tuple, default_sort_key, sign
@@ -173,7 +174,7 @@ def _own_names(derivation: Derivation) -> Rule:
     def named(average: GaussianAverage) -> Expr:
         body, z = average.args
         name = letters.get(_named(z), _named(z))
-        return GaussianAverage(_in_brackets(body.xreplace({z: name})), name)
+        return GaussianAverage(_in_brackets(_apart(body, name).xreplace({z: name})), name)
 
     def rule(expr: Any) -> Any:
         if not expr.has(GaussianAverage):
@@ -201,6 +202,16 @@ def _primed(average: ImplicitAverage) -> Expr:
         lambda node: GaussianAverage(node.args[0].xreplace({node.args[1]: letter}), letter),
     )
     return average.func(body, *average.args[1:])
+
+
+def _apart(body: Expr, name: Symbol) -> Expr:
+    """The body of an average whose averages inside are over other variables than its own."""
+    inner = [node for node in body.atoms(GaussianAverage) if node.args[1] == name]
+    if not inner:
+        return body
+    taken = {s.name for node in body.atoms(GaussianAverage) for s in node.atoms(Symbol)}
+    letter = next(Symbol(f"{name}_{k}", real=True) for k in count(2) if f"{name}_{k}" not in taken)
+    return body.xreplace({node: GaussianAverage(node.args[0].xreplace({name: letter}), letter) for node in inner})
 
 
 def _named(z: Symbol) -> Symbol:

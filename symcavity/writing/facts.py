@@ -11,11 +11,11 @@ from sympy.core.relational import Relational
 from symcavity.model.equations import Equation
 from symcavity.model.families import SiteQuantity, site_quantities
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, is_index, one_of, one_site, sorted_kinds
-from symcavity.model.quantities import Complementary, Quenched, Variable
+from symcavity.model.quantities import Complementary, Variable
 from symcavity.model.support import bold
 from symcavity.record.derivation import Step
 from symcavity.sites.sets.averages import SLOPE2
-from symcavity.writing.display_form import is_sign
+from symcavity.writing.declared_laws import choices_of, discrete, laws
 from symcavity.writing.fragments import Fragments, formula, listed, over_sites, quantity, small, states_of
 from symcavity.writing.nodes import FormulaNode, Row, in_brackets, joined
 from symcavity.writing.ordering import is_given
@@ -101,7 +101,9 @@ def _problem(step: Step) -> Facts:
     named = {q.family for some in states.values() for q in some if isinstance(q, SiteQuantity)}
     typed = site_quantities(minimize, Variable) if states else []
     stated = [family.at_site() for family in dict.fromkeys(q.family for q in typed) if family not in named]
+    first: Any
     first, *rest = (f"{sentence(f'problem.{word}')} " for word in ("minimise", "subject", "and"))
+    first = formula("E =") if data.get("beta") else first
     rows = [(first, minimize), *((rest[place > 0], condition) for place, condition in enumerate(conditions))]
     parts = [(word, data.get(word)) for word in ("equations", "conditions") if minimize is None]
     declared = [{"what": sentence(f"problem.{word}"), "rows": some} for word, some in parts if some]
@@ -111,35 +113,14 @@ def _problem(step: Step) -> Facts:
     return {
         "given": [quantity(q) for q in quenched if getattr(q, "law", None) is None],
         "drawn": [quantity(q) for q in quenched if getattr(q, "law", None) is not None],
-        "anew_laws": Said(_laws(data.get("anew") or (), ())),
+        "anew_laws": Said(laws(data.get("anew") or (), ())),
         "convex": minimize is not None and not (data.get("beta") or data.get("lowest")), "beta": data.get("beta"),
+        "minimized": minimize is not None and not data.get("beta"), "discrete": list(discrete(states)),
         "who": who, "stated": stated, "rows": rows,
         "constraints": [c for c in conditions if any(map(is_index, c.free_symbols))], "declared": declared,
-        "laws": Said(_laws(quenched, data.get("heard") or ())), "choices": list(_choices(data.get("choices") or ())),
+        "laws": Said(laws(quenched, data.get("heard") or ())), "choices": list(choices_of(data.get("choices") or ())),
         "limit": limit(data.get("kinds") or (FEATURE, DATUM)),
     }  # fmt: skip
-
-
-def _laws(quenched: Iterable[Any], heard: Iterable[Any]) -> Fragments:
-    out: Fragments = []
-    for family in quenched:
-        law = family.law if isinstance(family, Quenched) else None
-        if law is None or not getattr(law, "args", ()) or not isinstance(law.args[0], type(law)):
-            continue
-        values = [{"value": value, "weight": weight} for value, weight in law.args]
-        on = [claim for claim in heard if claim.lhs == family.given]
-        said = say("problem.law", parameter=quantity(family), values=values, on=on, sign=is_sign(family))
-        out += [*(["; "] if out else []), *said]
-    return out
-
-
-def _choices(choices: Iterable[Any]) -> Iterable[Facts]:
-    every = list(choices)
-    for label in dict.fromkeys(c.args[0] for c in every):
-        mine = [c for c in every if c.args[0] == label]
-        points = zip(*(c.args[1] for c in mine), strict=True)
-        rows = [formula("(", *[part for v in point for part in (",", v)][1:], ")") for point in points]
-        yield {"label": label, "count": len(rows), "mine": mine, "points": rows}
 
 
 @facts_of("centre")
@@ -155,6 +136,11 @@ def _centre(step: Step) -> Facts:
     }  # fmt: skip
 
 
+@facts_of("descent")
+def _descent(step: Step) -> Facts:
+    return {"shared": [q for q in step.data.get("states") or () if not getattr(q, "site", None)]}
+
+
 @facts_of("disorder")
 def _disorder(step: Step) -> Facts:
     some = [quantity(c) for c in step.data.get("couplings") or []]
@@ -165,6 +151,11 @@ def _disorder(step: Step) -> Facts:
         "ranges": ranges, "identical": step.data.get("identical", True),
         "apart": apart, "all_apart": 2 * len(apart) == len(some) * (len(some) - 1),
     }  # fmt: skip
+
+
+@facts_of("respond")
+def _respond(step: Step) -> Facts:
+    return {"apart": len(step.data.get("hearers") or ()) > 1}
 
 
 @facts_of("self_coupling_mean")
@@ -183,6 +174,16 @@ def _lagrangian(step: Step) -> Facts:
     norms = [dict(zip(names, norm, strict=True)) for norm in step.data.get("norms") or ()]
     kinks = [{"symbol": symbol, "kink": kink} for symbol, kink in step.data.get("auxiliary") or ()]
     return {"kinks": kinks, "norms": norms, "multipliers": multipliers}
+
+
+@facts_of("measure", "lowest_state")
+def _measure(step: Step) -> Facts:
+    some = step.data.get("multipliers") or ()
+    return {
+        "multipliers": [
+            {"symbol": nu, "condition": total, "relation": "=" if equality else "\\ge"} for nu, total, equality in some
+        ]
+    }
 
 
 # ------------------------------------------------------------------------------- sites
@@ -247,7 +248,7 @@ def _sourced(factor: Expr, eta: Any, source: Any, *, alone: bool) -> FormulaNode
 
 @facts_of(
     "set_minimum", "regime_interior", "regime_touching", "regime_tip", "regimes", "regime_saturated", "vector_response",
-    "set_multiplier", "touching_response",
+    "set_multiplier", "touching_response", "touching_trace",
 )  # fmt: skip
 def _sets(step: Step) -> Facts:
     data = step.data

@@ -17,9 +17,9 @@ from symcavity.writing.nodes import (
     Row,
     Script,
     Table,
+    clings,
     delimiter_char,
     is_big,
-    is_differential,
     role_of,
     to_tex,
 )
@@ -109,7 +109,7 @@ def _row_mathml(row: Row) -> str:
         role = role_of(item)
         unary = role == "bin" and before in ("open", "bin", "rel", "punct", "big")
         product = role in ("id", "num", "factor", "fun", "big") and before in ("id", "num", "factor", "fun")
-        if product and row.blank(place) and not is_differential(row.items[place - 1]):
+        if product and row.blank(place) and not clings(row, place - 1):
             out.append('<mspace width="0.13em"/>')
         out.append(to_mathml(item).replace("<mo>", '<mo form="prefix">', 1) if unary else to_mathml(item))
         before = before if role == "space" else role

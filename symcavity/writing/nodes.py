@@ -277,6 +277,12 @@ def is_differential(node: FormulaNode) -> bool:
     return isinstance(node, Atom) and node.char in "dδ∂" and node.kind == "id"
 
 
+def clings(row: Row, place: int) -> bool:
+    """Whether an item stands tight before the next one: a differential; a d before a blank is a factor of this name."""
+    item = row.items[place]
+    return is_differential(item) and not (to_tex(item) == "d" and row.blank(place + 1))
+
+
 def delimiter_char(delimiter: str) -> str:
     """Return the character of a TeX delimiter."""
     if delimiter == ".":

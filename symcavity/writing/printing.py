@@ -251,9 +251,11 @@ class CavityPrinter(ConditionPrinter):
         return out
 
     # -- sums and integrals ---------------------------------------------------------------------
-
     def _print_Integral(self, expr: Any) -> str:
         return super()._print_Integral(expr).replace("\\limits", "")
+
+    def _print_Derivative(self, expr: Any) -> str:
+        return super()._print_Derivative(expr).replace("{d ", "{d")
 
     def _print_Sum(self, expr: Any) -> Row:
         limits: list[Any] = []

@@ -39,7 +39,8 @@ def derivation_text(derivation: Derivation) -> str:
     for number, section in enumerate(doc.sections, start=1):
         out += _heading(f"{number}. {section.title}")
         for step in section.steps:
-            out += [*_blocks(step.blocks), ""]
+            blocks = _blocks(step.blocks)
+            out += [*blocks, ""] if blocks else []
     if doc.results:
         out += [*_heading(doc.results_title), *_blocks(doc.results), ""]
     if doc.parameters:

@@ -16,6 +16,7 @@ from symcavity.writing.nodes import (
     Row,
     Script,
     Table,
+    clings,
     delimiter_char,
     is_big,
     is_differential,
@@ -61,7 +62,7 @@ def _row_text(row: Row) -> str:
     before = "open"
     glue = True
     for place, item in enumerate(row.items):
-        role = role_of(item)
+        role = "close" if _closes(item) else role_of(item)
         piece = to_text(item)
         if role == "space":
             out, glue = (out.rstrip() + " ", True) if piece else (out, glue)
@@ -74,7 +75,7 @@ def _row_text(row: Row) -> str:
             piece = f"({piece})"
         if role in ("bin", "rel"):
             tight = piece == "/"
-            out += piece if tight else f" {piece} "
+            out += piece if tight else f"{'' if before == 'open' else ' '}{piece} "
             glue = True
         elif role in ("punct", "close") or (role == "text" and piece.startswith(",")):
             out = out.rstrip() + piece + (" " if role == "punct" and piece in ",;" else "")
@@ -84,9 +85,14 @@ def _row_text(row: Row) -> str:
             opened = role == "open" and not row.blank(place) and before in ("id", "fun", "factor")
             blank = not (glue or applied or opened or out.endswith(" ") or not out)
             out += (" " if blank else "") + piece
-            glue = role == "open" or is_differential(item)
+            glue = role == "open" or clings(row, place)
         before = role
     return re.sub(r" {2,}", " ", out).strip(" ") if len(row.items) > 1 else out
+
+
+def _closes(item: FormulaNode) -> bool:
+    """Whether an item is a closing bracket with scripts."""
+    return isinstance(item, Script) and isinstance(item.base, Atom) and item.base.kind == "close"
 
 
 def _multiplies(row: Row, place: int) -> bool:
@@ -98,10 +104,10 @@ def _multiplies(row: Row, place: int) -> bool:
 
 def _weight(node: FormulaNode) -> int:
     """Say how tightly a row binds as text: 0 one factor, 1 a product or quotient, 2 a sum or relation."""
-    items = [item for item in items_of(node) if role_of(item) != "space"]
+    items = [item for item in _without_arguments(node) if role_of(item) != "space"]
     if any(role_of(item) in ("bin", "rel", "punct") for item in items):
         return 2
-    if items and is_differential(items[0]):
+    if items and is_differential(items[0]) and (not isinstance(node, Row) or clings(node, 0)):
         items = items[1:]
     applied = isinstance(node, Row) and not any(node.blank(place) for place in range(1, len(node.items)))
     if (
@@ -112,6 +118,22 @@ def _weight(node: FormulaNode) -> int:
     ):
         items = items[:1]
     return 1 if len(items) > 1 or any(isinstance(item, Frac) or is_big(item) for item in items) else 0
+
+
+def _without_arguments(node: FormulaNode) -> list[FormulaNode]:
+    """The items of a row, without arguments in plain brackets: those of ``x(t + 1)``."""
+    out: list[FormulaNode] = []
+    depth = 0
+    for place, item in enumerate(items_of(node)):
+        role = role_of(item)
+        tight = isinstance(node, Row) and not node.blank(place)
+        if role == "open" and (depth or (tight and out and role_of(out[-1]) in ("fun", "factor", "id"))):
+            depth += 1
+        elif not depth:
+            out.append(item)
+        elif role == "close" or _closes(item):
+            depth -= 1
+    return out
 
 
 def _frac_text(node: Frac) -> str:

@@ -29,9 +29,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from sympy import Add
+
 from symcavity.model.kinds import Kind
 from symcavity.writing.fragments import Cite, EarlierSteps, Emphasis, Fragments, Prose, Show, listed
-from symcavity.writing.nodes import Row
+from symcavity.writing.nodes import Row, beside, in_brackets
 from symcavity.writing.printing import tree
 from symcavity.writing.reader import mark, read
 
@@ -191,14 +193,25 @@ def _formula(source: str, values: Mapping[str, Any]) -> Row:
     """Mathematics of a sentence, in which ``@name`` stands for a value: LaTeX, or anything that is printed."""
     given: list[Row] = []
 
+    def text(found: re.Match[str]) -> str:
+        value = _value(found[1], values)
+        return value if isinstance(value, str) else found[0]
+
     def value(found: re.Match[str]) -> str:
         value = _value(found[1], values)
-        if isinstance(value, str):
-            return value
-        given.append(tree(value))
+        ahead, behind = found.string[: found.start()], found.string[found.end() :]
+        row = tree(value)
+        loose = isinstance(value, Add) and not (_STARTS.search(ahead) and _ENDS.match(behind))
+        given.append(beside(in_brackets(row)) if loose else row)
         return mark(len(given) - 1)
 
-    return read(re.sub(r"@([A-Za-z]+)", value, source), given)
+    return read(_NAME.sub(value, _NAME.sub(text, source)), given)
+
+
+_NAME = re.compile(r"@([A-Za-z]+)")
+_STARTS = re.compile(r"(?:^|(?<!\\)[,:]|[=<>+|({\[]|\\(?:le|ge|ne|colon|mid)(?![A-Za-z]))\s*$")
+_ENDS = re.compile(r"\s*(?:$|[-=<>+,:|)}\]]|\\(?:le|ge|ne|right|mid)(?![A-Za-z]))")
+"""What may stand before and behind a sum without brackets."""
 
 
 def _spelled(value: Any) -> Fragments:

@@ -77,3 +77,15 @@ def test_the_trace_of_a_resolvent():
     g = found["G"]
     assert 0.5 * g == pytest.approx(1 - 2 + 2 / (1 + g), rel=1e-12)
     assert float(solution[average(response(this.w[i]))]) == pytest.approx(g, rel=1e-14)
+
+
+def test_a_named_result_is_factored_term_by_term():
+    """Squares are not expanded: (S + 1)^2 q less the noise, and the shrunken teacher's part of the test error."""
+    from importlib import import_module
+
+    said = {}
+    for name in ("best_subset", "noisy_teacher"):
+        derivation = import_module(f"symcavity.derivations.{name}").problem.cavity().derivation
+        said[name] = {str(claim.lhs): str(claim.rhs) for claim in derivation["named.result"].claims}
+    assert said["best_subset"]["E"] == "q_lambda*(S_w + 1)**2 - average(e[mu]**2)"
+    assert "gamma**2*(S_w + 1)**2*average(t[i]**2)" in said["noisy_teacher"]["E_test"]

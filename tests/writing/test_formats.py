@@ -74,7 +74,7 @@ def test_a_paper_leaves_out_eliminations_only_where_there_are_closed_forms(name)
     brief = in_brief(full)
     before, after = ([step for step in record if step.rule == "elimination"] for record in (full, brief))
     assert before
-    assert after == ([] if name == "gardner" else before)
+    assert [step.key for step in after] == ([] if name == "gardner" else [step.key for step in before])
     assert "begin{tabular}" not in full.to_latex(detail="paper")  # each is defined where it stands first
 
 

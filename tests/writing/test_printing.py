@@ -58,7 +58,7 @@ CASES = [
     (s.kronecker(i, s.j), r"\delta_{i j}", "δ_ij"),
     (s.phi(2, s.kappa), r"\phi_{2}\left(\kappa\right)", "φ₂(κ)"),
     (Complementary(lam[mu], h[mu]), r"0 \le \lambda^{\mu} \perp h^{\mu} \ge 0", "0 ≤ λ^μ ⊥ h^μ ≥ 0"),
-    (response(w[i]), r"\frac{d w_{i}}{d I_{i}}", "dw_i/dI_i"),
+    (response(w[i]), r"\frac{dw_{i}}{dI_{i}}", "dw_i/dI_i"),
     (s.eta_w + s.F_w * w[0] + s.source_w[0], "\\eta_{0} + F_{00} w_{0} + I_{0}", "η₀ + F₀₀ w₀ + I₀"),
     (field - 1 + s.source[mu], r"\sum_{i=1}^{N} x_{i}^{\mu} w_{i} - 1 + I^{\mu}", "Σ_i x_i^μ w_i - 1 + I^μ"),
     (exp(-(s.kappa**2) / 2) / sqrt(2 * pi), r"\frac{e^{- \kappa^{2} / 2}}{\sqrt{2 \pi}}", "e^(-κ²/2)/√(2 π)"),

@@ -165,3 +165,138 @@ def test_a_sign_stands_before_an_average():
     assert r"1 - \left\langle \tanh^{2}" in text
     assert "+ -" not in text
     assert r"\left\langle -" not in text
+
+
+def in_text(name):
+    problem = importlib.import_module(f"symcavity.derivations.{name}").problem
+    return " ".join(problem.cavity().derivation.to_text(detail="paper").split())
+
+
+def test_the_values_of_discrete_states_are_stated_where_there_are_any():
+    assert "Each s_i is -1 or 1." in in_text("associative_memory")
+    assert "Each s_i is -1 or 1. Each v_a is -1 or 1." in in_text("boltzmann_machine")
+    assert "Each w_i" not in in_text("fewest_errors")
+
+
+def test_a_gibbs_measure_has_an_energy_and_minimizes_nothing():
+    text = in_text("spin_glass")
+    assert "with the energy E = -H Σ_i s_i" in text
+    assert "minimize" not in text
+    assert "minimize Σ_μ Θ" in in_text("fewest_errors")
+
+
+def test_the_multiplier_of_a_condition_is_introduced_before_it_is_used():
+    """The energy with this term is stationary where the condition holds: of w, -2 nu w is the slope of the term."""
+    said = "The condition Σ_i w_i² - N = 0 has the multiplier ν, which all sites share: the term -ν (Σ_i w_i² - N) is"
+    text = in_text("fewest_errors")
+    assert text.index(said) < text.index("Through ν it reaches all sites")
+    assert "E(w₀) = -η₀ w₀ - ν w₀² - α S^λ w₀²/2" in text
+    assert "has the multiplier" not in in_text("best_subset")
+
+
+def test_a_sum_is_in_brackets_where_a_sentence_multiplies_it():
+    text = in_text("best_subset")
+    assert "lowers the energy by (η₀ - α t₀ S^λ) · w₀ and" in text
+    assert "It is {" not in text.split("lowers the energy by")[0]
+    assert "lowers the energy by η₀ · w₀ and" in in_text("fewest_errors")
+
+
+@pytest.mark.parametrize(
+    ("words", "values", "said"),
+    [
+        ("$@x \\cdot @y$", {"x": a + b, "y": c}, "(a + b) · c"),
+        ("$(@x)^2 / (2 \\, @y)$", {"x": a + b, "y": a + c}, "(a + b)²/(2 (a + c))"),
+        ("$@x \\ge 0$", {"x": a + b}, "a + b ≥ 0"),
+        ("$1 + R @x$", {"x": a + b}, "1 + R (a + b)"),
+        ("$c - @x$", {"x": a + b}, "c - (a + b)"),
+        ("$c + @x = 0$", {"x": a + b}, "c + a + b = 0"),
+    ],
+)  # fmt: skip
+def test_sums_in_formulas_of_sentences_have_brackets_where_they_are_factors(section, words, values, said):
+    from symcavity.writing.unicode import to_text
+
+    (found,) = say(section(words), **values)
+    assert to_text(found) == said
+
+
+@pytest.mark.parametrize("name", ["manifold", "correlated_manifolds"])
+def test_the_matrix_of_a_touching_set_and_its_vector_are_defined_before_they_are_used(name):
+    text = in_text(name)
+    assert text.index("P = (1 - ") < text.index("tr(P)")
+    assert text.index("Here V_a^μ = Σ_") < text.index("(∇ g_S)_a(V^μ) λ^μ")
+    assert "axis of the ball" not in text  # an example, which a paper leaves out
+    assert "the trace of the response of the vector multiplier is" in text
+
+
+def test_a_radius_of_a_ball_is_multiplied_by_the_whole_response():
+    problem = importlib.import_module("symcavity.derivations.correlated_manifolds").problem
+    text = " ".join(problem.cavity().derivation.to_text().split())
+    assert "1/(1 + R (ρ S_(λ₂)^m" in text
+    assert "λ⁰/r), where r is the length of the part of the vector that is orthogonal to the axis of the ball" in text
+
+
+def test_a_letter_d_is_a_factor_and_a_differential_clings():
+    text = in_text("random_features")
+    assert "g^μ = c (noise^μ - c h^μ - d h₂^μ)" in text
+    assert "S_ψ^v = ⟨dv_a/dI_a⟩" in text
+    assert "du_(x, i)(t)/dI_j(s)" in in_text("chaotic_network")
+
+
+def test_self_couplings_are_defined_in_the_number_that_there_are():
+    assert "The terms of first order, in which" in in_text("random_features")
+    assert "define the self-couplings" in in_text("random_features")
+    assert "The term of first order, in which" in in_text("gardner")
+
+
+def test_responses_from_kind_to_kind_are_left_out_where_several_kinds_hear_the_new_site():
+    """Fresh couplings F and x are independent: F[a, 0]*x[mu, 0] vanishes on average, whatever it multiplies."""
+    said = "The responses of one kind to the fields of another are left out"
+    assert in_text("random_features").count(said) == 1
+    assert said not in in_text("gardner")
+    assert said not in in_text("competing_species")
+
+
+def test_continuous_laws_that_the_problem_declares_are_stated():
+    from sympy import Sum
+    from sympy.stats import Gamma
+
+    from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, i, mu
+
+    assert "(t_i is Gaussian with mean 0 and variance 1; y^μ takes 1 with" in in_text("bayes_perceptron")
+    assert "is Gaussian with mean 0" not in in_text("gardner")
+    x, w, e = Coupling("x"), Feature("w"), Quenched("e", mu, law=Gamma("e", 2, 3))
+    loss = Sum((e[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P))
+    text = ConvexProblem(loss + Sum(w[i] ** 2, (i, 1, N))).cavity().derivation.to_text()
+    assert "(e^μ has the distribution Gamma(2, 3))" in " ".join(text.split())
+
+
+def test_a_temperature_of_one_is_not_written_as_a_divisor():
+    assert "fluctuates with the variance S^m: it is" in in_text("sparse_means")
+    assert "fluctuates with the variance S^m/β: it is" in in_text("binary_perceptron")
+
+
+def test_a_descent_says_by_which_number_the_slope_of_a_shared_variable_is_divided():
+    """The step of the bias in the record is the rate over N, times the sum of the slopes of all losses."""
+    text = in_text("descent_momentum")
+    assert "the slope in w_i(t) and b(t) (that in b(t) divided by N) of the objective" in text
+    assert "(η/N) Σ_μ y^μ" in text
+    assert "are the same for all sites and for every instance: global variables, each with its condition." in text
+    assert "divided by N)" not in in_text("noisy_teacher")
+    assert "for every instance: a global variable, with its condition." in in_text("competing_species")
+
+
+def test_averages_inside_of_averages_are_over_letters_of_their_own():
+    text = in_text("boltzmann_machine")
+    assert "√(α_K ⟨tanh²(β √q_s z₂)⟩_(z₂)))⟩_z" in text
+    assert "⟩_z))⟩_z" not in text
+
+
+def test_an_elimination_that_says_what_an_equation_says_is_not_displayed():
+    text = in_text("random_features")
+    assert text.count("q_λ = ") == 2  # its meaning, and its closed equation
+    assert "the theory is reduced to equations" in text
+
+
+def test_a_section_in_text_has_one_blank_line_between_paragraphs():
+    problem = importlib.import_module("symcavity.derivations.random_features").problem
+    assert "\n\n\n" not in problem.cavity().derivation.to_text(detail="paper")
