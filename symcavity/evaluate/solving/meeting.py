@@ -77,22 +77,42 @@ def where_met(conditions: Conditions, start: np.ndarray, near: float = 0.0) -> t
 
 
 def _bisected(function: Callable[[float], float], start: float) -> float | None:
-    """A zero of one function, looked for to both sides of a start, or of where it is defined next to it."""
+    """A zero of one function, looked for to both sides of a start, or of where it is defined next to it.
+
+    Towards a place where it is not defined, it is looked at ever closer to where that begins.
+    """
     from scipy.optimize import brentq
 
-    here, width = np.sign(function(start)), 1e-2
+    here, width, looked = np.sign(function(start)), 1e-2, start
     while width < _FARTHEST:
         signs = {end: np.sign(function(end)) for end in (start - width, start + width)}
-        if np.isnan(here):
-            defined = [end for end, sign in signs.items() if not np.isnan(sign)]
-            start, here = (defined[0], signs[defined[0]]) if defined else (start, here)
-        elif np.all(np.isnan([*signs.values()])):  # nor is it defined farther away
-            return None
-        for end, there in signs.items():
+        if np.isnan(here) and (defined := [end for end, sign in signs.items() if not np.isnan(sign)]):
+            start, here = defined[0], signs[defined[0]]
+            signs = {looked: np.nan}
+        nowhere = np.all(np.isnan([*signs.values()]))
+        for far, sign in signs.items():
+            end, there = _towards_edge(function, start, here, far) if np.isnan(sign) else (far, sign)
             if there * here <= 0 and end != start:
                 low, high = sorted((start, end))
                 with suppress(ValueError, RuntimeError):  # where it is not defined throughout
                     return float(brentq(function, low, high, xtol=1e-15, rtol=1e-14, maxiter=300))
                 return None
+        if nowhere and not np.isnan(here) and looked not in signs:
+            return None
         width *= 4
     return None
+
+
+def _towards_edge(function: Callable[[float], float], start: float, here: float, beyond: float) -> tuple[float, float]:
+    """A place between a start and where a function is not defined, at which its sign is another one.
+
+    If there is none, the last place before that edge is returned.
+    """
+    if np.isnan(here):
+        return start, here
+    low, high, there = start, beyond, here
+    while there == here and abs(high - low) > np.spacing(max(abs(low), abs(high))):
+        middle = (low + high) / 2
+        found = np.sign(function(middle))
+        low, high, there = (low, middle, there) if np.isnan(found) else (middle, high, found)
+    return low, there
