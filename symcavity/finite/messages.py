@@ -23,6 +23,7 @@ from symcavity.finite.instance import Instance, Residuals, State, largest
 from symcavity.finite.single_site import SingleSites, unsolved
 from symcavity.finite.sums_met import SumsMet
 from symcavity.finite.warm_sites import WarmSites
+from symcavity.finite.warm_squares import warm_sites
 from symcavity.method.messages import conditions_met, first_responses
 from symcavity.method.mirrors import first_globals
 from symcavity.model.fields import RandomField
@@ -96,7 +97,7 @@ class Messages:
         self.system, self.instance, self.laws = system, instance, instance.system.laws
         self.averaged = averaged
         self.sites: Mapping[Kind, SingleSites | WarmSites] = (
-            WarmSites.of(system, instance)
+            warm_sites(system, instance)
             if system.weights
             else {k: SingleSites(law, instance.quenched, instance.constants) for k, law in self.laws.items()}
         )

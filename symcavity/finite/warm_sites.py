@@ -18,7 +18,6 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.finite.broken import SiteStates
 from symcavity.finite.compiled import CompiledLaw
-from symcavity.finite.instance import Instance
 from symcavity.finite.warm import WarmInstance
 from symcavity.model.averages import Expect, SiteResponse
 from symcavity.model.fields import RandomField
@@ -72,8 +71,9 @@ class WarmLaw:
 
 @lru_cache(maxsize=32)
 def warm_laws(system: System) -> dict[Kind, WarmLaw]:
-    """The averages of each kind of site; they are written once for each system."""
-    return {kind: WarmLaw(system.laws[kind], weight, system.globals) for kind, weight in system.weights.items()}
+    """The averages of each kind of site that weighs one field or a state; written once for each system."""
+    weights = {kind: weight for kind, weight in system.weights.items() if not weight.others}
+    return {kind: WarmLaw(system.laws[kind], weight, system.globals) for kind, weight in weights.items()}
 
 
 def passable(system: System) -> None:
@@ -82,7 +82,7 @@ def passable(system: System) -> None:
     Raises
     ------
     UnsupportedLaw
-        For the lowest minimum, sites that weigh several fields, and states whose energy is no square.
+        For the lowest minimum, and states whose energy is no square.
     """
     for kind, weight in system.weights.items():
         if weight.is_cold:
@@ -97,11 +97,8 @@ def passable(system: System) -> None:
                 f"The {kind.sites} have no weight.", "measures in which every kind of site has a weight"
             )
     for kind, weight in system.weights.items():
-        if weight.others:
-            raise UnsupportedLaw(
-                f"At a temperature the {kind.sites} weigh several fields of states.", "messages of losses of one field"
-            )
-        warm_laws(system)[kind].averages.written(weight.mean)  # states whose energy is no square are refused by it
+        if not weight.others:
+            warm_laws(system)[kind].averages.written(weight.mean)  # states whose energy is no square are refused by it
 
 
 class WarmSites:
@@ -228,12 +225,6 @@ class WarmSites:
         rule: dict[Any, Expr] = {r: Float(response) for r in body.atoms(SiteResponse)}
         rule |= dict.fromkeys([weight.mean, *weight.states, *self.site.averages.heard], S.Zero)
         return np.broadcast_to(self.w.call(body.xreplace(rule), [])(), (self.w.size(self.kind),))
-
-    @classmethod
-    def of(cls, system: System, instance: Instance) -> dict[Kind, WarmSites]:
-        """Those of every kind of an instance."""
-        w = WarmInstance(system, instance)
-        return {kind: cls(w, law) for kind, law in instance.system.laws.items()}
 
     def solve(
         self,
