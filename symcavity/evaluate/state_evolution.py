@@ -24,9 +24,9 @@ from symcavity.method.close import averaged_over, conditions, kind_of_body, over
 from symcavity.method.first import StillSite, is_summed
 from symcavity.method.heard import without_fields
 from symcavity.method.messages import conditions_met, first_responses
-from symcavity.method.mirrors import first_globals
+from symcavity.method.mirrors import first_globals, first_squares
 from symcavity.method.theory import Theory
-from symcavity.model.averages import SiteResponse
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.thermal.strategy import before_others
@@ -262,6 +262,8 @@ class _Steps:
             self.env[s] = float(value) or (small if s.is_nonnegative or meaning.has(SiteResponse) else 0.0)
         self.first = theory.replace(inserted=theory.inserted | {kind: still[kind] for kind in first})
         self.env |= first_globals(theory.system)
+        for g, (kind, square) in first_squares(theory.system, met).items():
+            self.env[g] = self._size(kind, square, g)
         self.positive = {
             kind: [task.compiled(e, "numpy") for e in positive_parts({kind: site}) if e.has(*(g for _, g in met[kind]))]
             for kind, site in theory.inserted.items()
@@ -274,6 +276,15 @@ class _Steps:
             }
         self.passes = cached[mark]
         self.grids: dict[Pass, Grids] = {}  # of the step before, to be refined
+
+    def _size(self, kind: Kind, square: Expr, g: Symbol) -> float:
+        """The root of an average over sites that hear nothing; one of sites that have no law then."""
+        try:
+            site = before_others(self.theory.inserted[kind], dict.fromkeys(self.theory.order_parameters, S.Zero))
+            (found,) = Pass([absorb(self._averaged({kind: site}, Average(square)), self.gaussian)])(self.env | {g: 0.0})
+        except UnsupportedLaw:
+            return 1.0
+        return float(np.sqrt(found)) if found > 0 and np.isfinite(found) else 1.0
 
     def _averaged(self, sites: Mapping[Kind, Any], meaning: Expr) -> Expr:
         return averaged_over(sites, meaning).xreplace(self.theory.binding)
