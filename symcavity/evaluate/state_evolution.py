@@ -29,7 +29,7 @@ from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity
-from symcavity.sites.thermal.strategy import before_others
+from symcavity.sites.thermal.strategy import ThermalSolution, before_others
 from symcavity.writing.displays import Formula, html
 
 #: For a variance and a response of zero at zero temperature, by which closed forms divide: smooth laws need the larger
@@ -260,6 +260,9 @@ class _Steps:
             (value,) = Pass([absorb(self._averaged(still, meaning), self.gaussian)])(self.env)
             small = (-almost if s.is_nonpositive else almost) if meaning.has(SiteResponse) else self.nothing
             self.env[s] = float(value) or (small if s.is_nonnegative or meaning.has(SiteResponse) else 0.0)
+        solved = [site.solution for site in theory.inserted.values()]
+        implicit = any(s.minimum.is_implicit for s in solved if isinstance(s, ThermalSolution))
+        self.faded = self.nothing or (NOTHING[0][0] if implicit else FADED)  # implicit laws need fields of some width
         self.first = theory.replace(inserted=theory.inserted | {kind: still[kind] for kind in first})
         self.env |= first_globals(theory.system)
         for g, (kind, square) in first_squares(theory.system, met).items():
@@ -336,7 +339,7 @@ class _Steps:
             for s, value in zip(symbols, self._of(averages, self.env), strict=True):
                 self._check(s, float(value))
                 faded = not value and s.is_nonnegative
-                self.env[s] = (self.nothing or FADED) if faded else float(value)
+                self.env[s] = self.faded if faded else float(value)
                 zero |= {s: 0.0} if faded else {}
         self.seen[None] = self.env | zero
 

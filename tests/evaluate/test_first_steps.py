@@ -46,6 +46,21 @@ def test_a_prior_of_absolute_values(cold):
     assert evolution["q_lambda"][0] == pytest.approx((1 + cold * second) ** -2, rel=1e-13)
 
 
+@pytest.mark.parametrize("cold", [1, 10**4])
+def test_a_loss_without_a_closed_sum(cold):
+    """The prior alone first; then the force on a field that is zero, as wide as the prior."""
+    energy = Sum(log(1 + exp(-h)), (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)) / 2
+    evolution = ConvexProblem(energy).gibbs(beta).cavity().state_evolution({alpha: 2, beta: cold}, steps=1)
+    assert evolution[squares[0]][0] == pytest.approx(1 / cold, rel=1e-13)
+    assert evolution[response(w)][0] == pytest.approx(1, rel=1e-13)
+    size = cold**-0.5
+    z = np.linspace(-60, 60, 400001) * size
+    logs = -cold * (np.logaddexp(0, -z) + z**2 / 2)
+    weights = np.exp(logs - logs.max())
+    force = (weights @ z) / weights.sum()
+    assert evolution["q_lambda"][0] == pytest.approx(force**2, rel=1e-9)
+
+
 def test_states_that_nothing_holds_are_still():
     """They answer by the number one, and are zero, as the messages of instances have it."""
     evolution = ConvexProblem(Sum((1 - h) ** 2, (mu, 1, P)) / 2).gibbs(2).cavity().state_evolution({alpha: 3}, steps=3)
