@@ -11,6 +11,7 @@ from sympy import Expr, S, Symbol
 
 from symcavity.algebra.precision import alone
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
+from symcavity.evaluate.averages.cancelling import NOTHING as FADED
 from symcavity.evaluate.averages.gaussian_laws import absorb, gaussian_laws
 from symcavity.evaluate.averages.integrals import Grids, Pass
 from symcavity.evaluate.binding import bind
@@ -19,18 +20,21 @@ from symcavity.evaluate.given.sizes import completed
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solve import solve_bound, task_of
 from symcavity.evaluate.solving.meeting import meet
-from symcavity.method.close import kind_of_body, over_sites, positive_parts
+from symcavity.method.close import averaged_over, conditions, kind_of_body, over_sites, positive_parts
+from symcavity.method.first import StillSite, is_summed
 from symcavity.method.heard import without_fields
 from symcavity.method.messages import conditions_met, first_responses
-from symcavity.method.mirrors import first_globals
+from symcavity.method.mirrors import first_globals, first_squares
 from symcavity.method.theory import Theory
-from symcavity.model.averages import SiteResponse
+from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
+from symcavity.model.quantities import SiteQuantity
+from symcavity.sites.thermal.strategy import ThermalSolution, before_others
 from symcavity.writing.displays import Formula, html
 
-#: For a variance and a response of zero, by which closed forms divide: smooth laws need the larger variance, and those
-#: that only bounds hold at zero the larger response, or large terms that cancel leave nothing but rounding.
+#: For a variance and a response of zero at zero temperature, by which closed forms divide: smooth laws need the larger
+#: variance, and those that only bounds hold at zero the larger response, or large terms that cancel leave nothing but
+#: rounding.
 NOTHING = ((1e-12, 1e-12), (1e-8, 1e-12), (1e-12, 1e-5))
 _AWAY, _SAME, _MORE = 1e9, 1e-2, 100.0  # where steps lead away; what has a limit, with more for nothing
 _DIFFERENCE = 1e-7
@@ -52,8 +56,10 @@ class StateEvolution:
         Every order parameter and global variable, as an array over the steps.
     """
 
-    def __init__(self, theory: Theory, task: Task, given: Given, trail: list[dict[Kind | None, Env]]) -> None:
-        self.theory, self.steps = theory, len(trail) - 1
+    def __init__(
+        self, theory: Theory, task: Task, given: Given, trail: list[dict[Kind | None, Env]], first: Theory
+    ) -> None:
+        self.theory, self.steps, self._first = theory, len(trail) - 1, first
         self._task, self._given, self._trail = task, given, trail
         unknowns = [*theory.order_parameters, *theory.system.globals]
         self.values = {s: np.array([float(at[None][s]) for at in trail]) for s in unknowns}
@@ -72,10 +78,11 @@ class StateEvolution:
             )
         nodes = sorted(over_sites(expr), key=str)
         marks = {node: Symbol(f"a{k}", real=True) for k, node in enumerate(nodes)}
-        parts = {node: (_kind_of(node), self.theory.observable(node)) for node in nodes}
+        told = [{node: (_kind_of(node), t.observable(node)) for node in nodes} for t in (self._first, self.theory)]
         rest = self.theory.observable(expr.xreplace(marks))
         out = []
-        for at in self._trail:
+        for k, at in enumerate(self._trail):
+            parts = told[min(k, 1)]
             envs = {node: at[None if e.is_Symbol else kind] for node, (kind, e) in parts.items()}
             numbers = {marks[node]: self._number(e, envs[node]) for node, (_, e) in parts.items()}
             out.append(self._number(rest, {**at[None], **numbers}))
@@ -140,12 +147,10 @@ def state_evolution(theory: Theory, values: Mapping[Any, Any] | None = None, ste
         env |= {s: float(solution[s]) for s in given.solve_for}
     env = completed(task.kinds, env)
     failure: NotConverged | None = None
-    for first, (nothing, almost) in product(first_responses(list(theory.system.laws)), NOTHING):
-        one, other = (_Steps(theory, task, given, met, first, (nothing * k, almost * k), env) for k in (1.0, _MORE))
+    zeros = ((0.0, 0.0),) if is_summed(theory.system) else NOTHING
+    for first, zero in product(first_responses(list(theory.system.laws)), zeros):
         try:
-            one.step(first)
-            other.step(first)
-            one.agrees(other)
+            one = _begun(theory, task, given, met, first, zero, env)
         except NotConverged as error:
             failure = failure or error
             continue
@@ -155,12 +160,32 @@ def state_evolution(theory: Theory, values: Mapping[Any, Any] | None = None, ste
             try:
                 one.step({})
             except NotConverged as error:
-                error.best = StateEvolution(theory, task, given, trail)
+                error.best = StateEvolution(theory, task, given, trail, one.first)
                 raise
             trail.append(one.seen)
-        return StateEvolution(theory, task, given, trail)
+        return StateEvolution(theory, task, given, trail, one.first)
     assert failure is not None  # noqa: S101 - something has been tried
     raise failure
+
+
+def _begun(
+    theory: Theory,
+    task: Task,
+    given: Given,
+    met: dict[Kind, list[tuple[int, Symbol]]],
+    first: dict[Kind, float],
+    zero: tuple[float, float],
+    env: Env,
+) -> _Steps:
+    """The map after its first step; where zeros are small numbers, these must not matter."""
+    nothing, almost = zero
+    factors = (1.0, _MORE) if nothing else (1.0,)
+    one, *others = (_Steps(theory, task, given, met, first, (nothing * k, almost * k), env) for k in factors)
+    one.step(first)
+    for other in others:
+        other.step(first)
+        one.agrees(other)
+    return one
 
 
 def _read(theory: Theory, values: Mapping[Any, Any] | None) -> tuple[Any, ...]:
@@ -224,36 +249,70 @@ class _Steps:
         zero: tuple[float, float],
         env: Env,
     ) -> None:
-        self.env, self.met, (self.nothing, almost) = dict(env), met, zero
+        self.theory, self.env, self.met, (self.nothing, almost) = theory, dict(env), met, zero
         self.seen: dict[Kind | None, Env] = {}
-        gaussian = {q: v for law in given.laws.values() for q, v in gaussian_laws(law.continuous).items()}
+        self.gaussian = {q: v for law in given.laws.values() for q, v in gaussian_laws(law.continuous).items()}
         self.places: dict[Kind, list[Symbol]] = {kind: [] for kind in theory.system.laws}
+        still = {kind: StillSite.of(site, first.get(kind, 0.0)) for kind, site in theory.inserted.items()}
         for s, meaning in theory.order_parameters.items():
             kind = _kind_of(next(iter(over_sites(meaning))))
             self.places[kind].append(s)
-            still = first.get(kind, -almost if s.is_nonpositive else almost)
-            self.env[s] = still if meaning.has(SiteResponse) else self.nothing if s.is_nonnegative else 0.0
-            if kind in first and not meaning.has(SiteResponse):  # its states are zero, what is given is not
-                quiet = meaning.xreplace(dict.fromkeys(site_quantities(meaning, Variable, Field), S.Zero))
-                (value,) = Pass([absorb(quiet, gaussian)])(self.env)
-                self.env[s] = float(value) or self.env[s]
+            (value,) = Pass([absorb(self._averaged(still, meaning), self.gaussian)])(self.env)
+            small = (-almost if s.is_nonpositive else almost) if meaning.has(SiteResponse) else self.nothing
+            self.env[s] = float(value) or (small if s.is_nonnegative or meaning.has(SiteResponse) else 0.0)
+        solved = [site.solution for site in theory.inserted.values()]
+        implicit = any(s.minimum.is_implicit for s in solved if isinstance(s, ThermalSolution))
+        self.faded = self.nothing or (NOTHING[0][0] if implicit else FADED)  # implicit laws need fields of some width
+        self.first = theory.replace(inserted=theory.inserted | {kind: still[kind] for kind in first})
         self.env |= first_globals(theory.system)
+        for g, (kind, square) in first_squares(theory.system, met).items():
+            self.env[g] = self._size(kind, square, g)
         self.positive = {
             kind: [task.compiled(e, "numpy") for e in positive_parts({kind: site}) if e.has(*(g for _, g in met[kind]))]
             for kind, site in theory.inserted.items()
         }
         cached = theory.memory.setdefault("steps", {})
-        mark = tuple(sorted(gaussian.items(), key=str))
+        mark = tuple(sorted(self.gaussian.items(), key=str))
         if mark not in cached:
             cached[mark] = {
-                kind: (
-                    Pass([absorb(theory.closures[s], gaussian) for s in symbols]),
-                    Pass([absorb(theory.global_equations[row].lhs, gaussian) for row, _ in met[kind]]),
-                )
-                for kind, symbols in self.places.items()
+                kind: self._passes(kind, theory.closures, theory.global_equations) for kind in self.places
             }
         self.passes = cached[mark]
         self.grids: dict[Pass, Grids] = {}  # of the step before, to be refined
+
+    def _size(self, kind: Kind, square: Expr, g: Symbol) -> float:
+        """The root of an average over sites that hear nothing; one of sites that have no law then."""
+        try:
+            site = before_others(self.theory.inserted[kind], dict.fromkeys(self.theory.order_parameters, S.Zero))
+            (found,) = Pass([absorb(self._averaged({kind: site}, Average(square)), self.gaussian)])(self.env | {g: 0.0})
+        except UnsupportedLaw:
+            return 1.0
+        return float(np.sqrt(found)) if found > 0 and np.isfinite(found) else 1.0
+
+    def _averaged(self, sites: Mapping[Kind, Any], meaning: Expr) -> Expr:
+        return averaged_over(sites, meaning).xreplace(self.theory.binding)
+
+    def _passes(self, kind: Kind, closures: Mapping[Any, Expr], equations: Sequence[Any]) -> tuple[Pass, Pass]:
+        """What a kind answers, and its conditions."""
+        own = [closures[s] for s in self.places[kind]], [equations[row].lhs for row, _ in self.met[kind]]
+        answers, told = (Pass([absorb(e, self.gaussian) for e in rows]) for rows in own)
+        return answers, told
+
+    def _unheard(self, kind: Kind, spoken: Sequence[Kind]) -> tuple[Pass, Pass] | None:
+        """The same where others are silent, whose order parameters are zero; None where there is no such thing."""
+        silent = {s: S.Zero for k, own in self.places.items() if k not in spoken for s in own if self.env[s] == 0}
+        site = self.first.inserted[kind]
+        if not silent or not any(e.has(*silent) for e in (*site.means.values(), *site.covariance.values())):
+            return None
+        try:
+            site = before_others(site, silent)
+            inserted = self.first.inserted | {kind: site}
+            closures = {s: self._averaged(inserted, self.theory.order_parameters[s]) for s in self.places[kind]}
+        except UnsupportedLaw as error:  # nothing holds it
+            raise NotConverged(str(error)) from error
+        self.first = self.first.replace(inserted=inserted)
+        equations = conditions(self.theory.system, inserted) if self.met[kind] else []
+        return self._passes(kind, closures, [e.xreplace(self.theory.binding) for e in equations])
 
     def _of(self, averages: Pass, env: Env, *, moved: bool = True) -> Sequence[Any]:
         """Averages at values, on grids that are refined where these have moved."""
@@ -264,20 +323,25 @@ class _Steps:
 
     def step(self, still: Mapping[Kind, float]) -> None:
         """Let each kind take its step."""
-        self.seen = {}
+        self.seen, begins = {}, not self.seen and not self.nothing
+        spoken: list[Kind] = []
+        zero: Env = {}
         for kind, symbols in self.places.items():
             if kind in still:
                 self.seen[kind] = dict(self.env)
                 continue
-            averages, conditions = self.passes[kind]
+            averages, conditions = (self._unheard(kind, spoken) if begins else None) or self.passes[kind]
+            spoken.append(kind)
             places = [g for _, g in self.met[kind]]
             if places:
                 self.env |= zip(places, self._met(kind, conditions, places), strict=True)
             self.seen[kind] = dict(self.env)
             for s, value in zip(symbols, self._of(averages, self.env), strict=True):
                 self._check(s, float(value))
-                self.env[s] = float(value) if value or not s.is_nonnegative else self.nothing
-        self.seen[None] = dict(self.env)
+                faded = not value and s.is_nonnegative
+                self.env[s] = self.faded if faded else float(value)
+                zero |= {s: 0.0} if faded else {}
+        self.seen[None] = self.env | zero
 
     def agrees(self, other: _Steps) -> None:
         """Refuse a step that has no limit where what was heard vanishes: a law without curvature of its own."""

@@ -23,8 +23,9 @@ from symcavity.finite.instance import Instance, Residuals, State, largest
 from symcavity.finite.single_site import SingleSites, unsolved
 from symcavity.finite.sums_met import SumsMet
 from symcavity.finite.warm_sites import WarmSites
+from symcavity.finite.warm_squares import warm_sites
 from symcavity.method.messages import conditions_met, first_responses
-from symcavity.method.mirrors import first_globals
+from symcavity.method.mirrors import first_globals, first_squares
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.system import System
@@ -96,7 +97,7 @@ class Messages:
         self.system, self.instance, self.laws = system, instance, instance.system.laws
         self.averaged = averaged
         self.sites: Mapping[Kind, SingleSites | WarmSites] = (
-            WarmSites.of(system, instance)
+            warm_sites(system, instance)
             if system.weights
             else {k: SingleSites(law, instance.quenched, instance.constants) for k, law in self.laws.items()}
         )
@@ -115,7 +116,7 @@ class Messages:
         """Forget all steps; ``first`` is as for the class."""
         self.state = self.instance.start()
         if self.system.weights:
-            self.state.shared = np.array([*first_globals(self.system).values()])
+            self.state.shared = self._first_globals()
         self.answers: dict[Kind, SiteStates] = {}
         self.cavity: dict[Kind, np.ndarray] = {}
         self.self_coupling: dict[Kind, np.ndarray] = {}
@@ -123,6 +124,18 @@ class Messages:
         self._told = {(s, h): np.zeros_like(self.sent[s]) for s in self.laws for h in self.laws}
         self.still = first
         self._responses = {kind: self._first(kind, first.get(kind, 0.0)) for kind in self.laws}
+
+    def _first_globals(self) -> np.ndarray:
+        """Where global variables begin: in units of the states, whose squares are averaged where nothing is heard."""
+        known = dict(first_globals(self.system))
+        squares = first_squares(self.system, conditions_met(self.system))
+        still = np.array([0.0 if g in squares else value for g, value in known.items()])
+        for g, (kind, square) in squares.items():
+            site = self.sites[kind]
+            assert isinstance(site, WarmSites)  # noqa: S101 - mirror images are those of measures
+            found = float(np.mean(site.summed([square], site.unmoved(still), [])[0]))
+            known[g] = np.sqrt(found) if found > 0 and np.isfinite(found) else 1.0
+        return np.array([*known.values()])
 
     def _ways_back(self, kind: Kind) -> Iterator[Way]:
         """Where couplings out and back are correlated: elsewhere what comes back vanishes like one over root N.

@@ -31,6 +31,7 @@ from symcavity.finite.tables import aligned, counted, with_error
 from symcavity.finite.warm_left_out import WarmLeftOut
 from symcavity.finite.warm_passed import WarmMessages
 from symcavity.finite.warm_sites import WarmSites, passable
+from symcavity.finite.warm_squares import warm_sites
 from symcavity.method.heard import without_fields
 from symcavity.method.messages import conditions_met
 from symcavity.method.theory import Theory
@@ -133,7 +134,7 @@ class MessagePassing(Instances):
     def sites_at(self, seed: int) -> dict[Kind, WarmSites]:
         """The sites of an instance at a temperature."""
         if seed not in self._warm_sites:
-            self._warm_sites[seed] = WarmSites.of(self.setup.system, self.instance(seed))
+            self._warm_sites[seed] = warm_sites(self.setup.system, self.instance(seed))
         return self._warm_sites[seed]
 
     @cached_property

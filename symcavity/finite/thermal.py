@@ -21,7 +21,7 @@ from symcavity.finite.setup import Setup, prepare
 from symcavity.finite.tables import counted
 from symcavity.finite.warm import WarmInstance
 from symcavity.method.heard import without_fields
-from symcavity.model.averages import Average, Expect, Fresh, SiteResponse
+from symcavity.model.averages import Average, Expect, Fluctuating, Fresh, SiteResponse
 from symcavity.model.keywords import known_options
 from symcavity.model.kinds import Kind, SiteCount, kind_of_range
 from symcavity.model.quantities import SiteQuantity, site_quantities
@@ -89,6 +89,10 @@ class Warm:
         weight, asked = self.w.system.weights[kind], body
         if not weight.is_field:
             core = weight.state
+            if weight.is_cold:  # nothing fluctuates: what names the mean of a field names the field
+                law = self.w.system.laws[kind]
+                names = [law.carrier(f).lhs for f in law.fields if f.sender in self.w.sent and f.states()]
+                body = body.xreplace({q: Fluctuating(q) for q in names})
             spread = S.NaN if weight.is_cold else weight.beta * (Expect(core**2) - Expect(core) ** 2)
             own = {r for r in body.atoms(SiteResponse) if r.state in (weight.mean, core) and r.field is None}
             body = body.xreplace(dict.fromkeys(own, spread))
@@ -109,6 +113,8 @@ class Warm:
         weight, size = self.w.system.weights[kind], self.w.size(kind)
         states = self.w.own(weight) if not weight.is_field else weight.states
         used = [q for q in states if body.has(q)]
+        if pulled := sorted(body.atoms(Fluctuating), key=str):
+            return self._with_fields(body, pulled, used, kind, measure, known)
         arguments = [*used, *known]
         function = self.w.call(body, arguments)
 
@@ -125,6 +131,21 @@ class Warm:
             raise UnsupportedLaw(f"{body} is not measured where states are integrated over.", "method='sampling'")
         fields = [self.w.fields(heard[name], measure.x) for name in used]
         return np.asarray(measure.share @ np.broadcast_to(of(*fields), fields[0].shape))
+
+    def _with_fields(
+        self, body: Expr, pulled: Sequence[Any], used: Sequence[Any], kind: Kind, measure: Configurations,
+        known: Mapping[Any, np.ndarray],
+    ) -> np.ndarray:  # fmt: skip
+        """An average of states and of what others make of the fields that pull them, configuration by configuration."""
+        law, rule, heard = self.w.system.laws[kind], {}, {}
+        for node in pulled:
+            carrier = next(e for e in law.equations if e.lhs == node.mean)
+            (f,) = (f for f in law.fields if carrier.rhs.has(f.symbol))
+            heard[mark := Dummy("u", real=True)] = self.w.fields(f, measure.x)
+            rule[node] = carrier.rhs.xreplace({f.symbol: mark})
+        function = self.w.call(body.xreplace(rule), [*used, *heard, *known])
+        values = function(*(measure.x[q] for q in used), *heard.values(), *known.values())
+        return np.asarray(measure.share @ np.broadcast_to(values, next(iter(heard.values())).shape))
 
 
 def _outermost(node: Any, expr: Any) -> bool:

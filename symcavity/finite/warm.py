@@ -89,17 +89,20 @@ class WarmInstance:
         Integrals are taken as those of theories are, at all sites, on nodes that are made finer until two rules agree
         (:class:`symcavity.evaluate.averages.integrals.Pass`).
         """
-        bodies = [expr.xreplace(self.numbers | self.multipliers) for expr in exprs]
+        integrated = any(e.has(GaussianAverage) for e in exprs)
+        # numbers stay symbols in what is integrated: SymPy takes exponentials of multiples of logarithms apart
+        constants = [s for s in self.numbers if integrated and any(e.has(s) for e in exprs)]
+        told = {s: v for s, v in self.numbers.items() if s not in constants}
+        bodies = [expr.xreplace(told | self.multipliers) for expr in exprs]
         given = [q for q in self.quenched if any(e.has(q) for e in bodies)]
         marks = {q: Dummy("x", real=True) for q in (*arguments, *given)}
-        bodies, names = [e.xreplace(marks) for e in bodies], list(marks.values())
-        integrated = any(e.has(GaussianAverage) for e in bodies)
+        bodies, names = [e.xreplace(marks) for e in bodies], [*marks.values(), *constants]
         function = _integrated(names, bodies) if integrated else compiled(names, bodies, cse=len(bodies) > 1)
-        known = [self.quenched[q] for q in given]
+        known, fixed = [self.quenched[q] for q in given], [float(self.numbers[s]) for s in constants]
 
         def evaluated(*values: Any, at: Any = slice(None)) -> list[np.ndarray]:
             with np.errstate(all="ignore"):
-                out = function(*values, *(v[at] for v in known))
+                out = function(*values, *(v[at] for v in known), *fixed)
             return [np.asarray(v, dtype=float) for v in out]
 
         return evaluated

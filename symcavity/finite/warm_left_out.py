@@ -34,6 +34,8 @@ class WarmLeftOut(LeftOut):
         system = run.setup.system
         if not system.weights[DATUM].is_field:
             raise UnsupportedLaw("The data weigh no field of states.", "data with losses", "run.cavity_fields")
+        if system.weights[DATUM].others:
+            raise UnsupportedLaw("The data weigh several fields of states.", "losses of one field", "run.cavity_fields")
         (self._field,) = (f for f in system.laws[DATUM].fields if f.states())
         self._cores = {w.mean: w.state for w in system.weights.values() if not w.is_field}
 

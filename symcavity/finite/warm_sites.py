@@ -18,7 +18,6 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.finite.broken import SiteStates
 from symcavity.finite.compiled import CompiledLaw
-from symcavity.finite.instance import Instance
 from symcavity.finite.warm import WarmInstance
 from symcavity.model.averages import Expect, SiteResponse
 from symcavity.model.fields import RandomField
@@ -27,8 +26,12 @@ from symcavity.model.laws import Law, Weight
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import System
 from symcavity.sites.thermal.averages import ThermalAverages
-from symcavity.sites.thermal.states import Mixture
+from symcavity.sites.thermal.fluctuation import AboutPoint
+from symcavity.sites.thermal.states import Mixture, is_closed
 from symcavity.sites.thermal.unanswered import unanswered
+
+GRID, SECTIONS, GOLDEN, POINT = 40, 40, (5**0.5 - 1) / 2, "energy"
+TINY = float(np.finfo(float).tiny)
 
 Evaluated = Callable[[Sequence[np.ndarray]], np.ndarray]
 
@@ -43,8 +46,12 @@ class WarmLaw:
         of what the site sends in what comes back.
     shared : dict
         The global variables, by the names that they have here.
+    summed : Mixture
+        The averages in these, as sums and integrals about the field.
+    point : Dummy or None
+        About which a field is integrated that has no closed sum: where its weight is largest.
     averages : ThermalAverages
-        The averages in these.
+        The averages, about that point where there is one.
     free : ThermalAverages
         Those of a field without its own energy: what it is over the measure of all other sites.
     """
@@ -60,20 +67,28 @@ class WarmLaw:
         self.answers = [Dummy("F", **signs) for _ in self.moving]
         self.shared = {g: Dummy(str(g), real=True) for g in shared}
         rows = () if weight.is_field else tuple(zip(self.names.values(), self.pulls, self.answers, strict=True))
-        self.averages = Mixture(weight, Add(*self.answers), given, Add(*self.pulls), rows)
+        field, answer = Add(*self.pulls), Add(*self.answers)
+        self.summed = Mixture(weight, answer, given, field, rows)
         bare = replace(weight, energy=S.Zero, bounds=(), beside=()) if weight.is_field else weight
-        self.free = replace(self.averages, weight=bare)
+        self.free = replace(self.summed, weight=bare)
+        integrated = weight.is_field and not (weight.bounds or weight.beside or is_closed(weight))
+        self.point = Dummy("x", real=True) if integrated else None
+        self.averages: ThermalAverages = self.summed
+        if self.point is not None:
+            away = (self.point - field) / answer
+            self.averages = AboutPoint(weight, answer, given, self.point, -away, away)
 
     @property
     def arguments(self) -> list[Dummy]:
         """What the expressions depend on."""
-        return [*self.pulls, *self.answers, *self.shared.values()]
+        return [*self.pulls, *self.answers, *self.shared.values(), *([self.point] if self.point is not None else [])]
 
 
 @lru_cache(maxsize=32)
 def warm_laws(system: System) -> dict[Kind, WarmLaw]:
-    """The averages of each kind of site; they are written once for each system."""
-    return {kind: WarmLaw(system.laws[kind], weight, system.globals) for kind, weight in system.weights.items()}
+    """The averages of each kind of site that weighs one field or a state; written once for each system."""
+    weights = {kind: weight for kind, weight in system.weights.items() if not weight.others}
+    return {kind: WarmLaw(system.laws[kind], weight, system.globals) for kind, weight in weights.items()}
 
 
 def passable(system: System) -> None:
@@ -82,7 +97,7 @@ def passable(system: System) -> None:
     Raises
     ------
     UnsupportedLaw
-        For the lowest minimum, sites that weigh several fields, and states whose energy is no square.
+        For the lowest minimum, and states whose energy is no square.
     """
     for kind, weight in system.weights.items():
         if weight.is_cold:
@@ -97,11 +112,45 @@ def passable(system: System) -> None:
                 f"The {kind.sites} have no weight.", "measures in which every kind of site has a weight"
             )
     for kind, weight in system.weights.items():
-        if weight.others:
-            raise UnsupportedLaw(
-                f"At a temperature the {kind.sites} weigh several fields of states.", "messages of losses of one field"
-            )
-        warm_laws(system)[kind].averages.written(weight.mean)  # states whose energy is no square are refused by it
+        if not weight.others:
+            warm_laws(system)[kind].averages.written(weight.mean)  # states whose energy is no square are refused by it
+
+
+def largest_weight(
+    energy: Callable[[np.ndarray], np.ndarray], eta: np.ndarray, answer: np.ndarray, scale: np.ndarray
+) -> np.ndarray:
+    """Where ``energy(x) + (x - eta)**2/(2*answer)`` is least: on a grid of growing distances, then by golden sections.
+
+    Parameters
+    ----------
+    energy : callable
+    eta, answer : ndarray
+        The field of each site, and what the others answer.
+    scale : ndarray
+        How far a field fluctuates without its energy: nothing finer matters.
+    """
+
+    def cost(x: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            found = energy(x) + np.where(answer > 0, (x - eta) ** 2 / (2 * answer), 0.0)
+        return np.where(np.isfinite(found), found, np.inf)
+
+    with np.errstate(all="ignore"):
+        here, slope = np.abs(cost(eta)), np.abs(cost(eta + scale) - cost(eta - scale)) / np.maximum(2 * scale, TINY)
+        reach = 2 * np.maximum(8 * scale, np.maximum(answer * slope, np.sqrt(2 * answer * here)))
+    reach = np.where(np.isfinite(reach), reach, 8 * scale)
+    shares = np.linspace(0, 1, GRID)[:, None]
+    far = np.log(np.maximum(reach, TINY) / np.maximum(scale / 10, TINY))
+    distances = np.vstack([np.zeros_like(eta), scale / 10 * np.exp(shares * far)])
+    places = np.vstack([eta - distances[:0:-1], eta + distances])
+    best = np.argmin(np.array([cost(x) for x in places]), axis=0)
+    columns = np.arange(len(eta))
+    low, high = (places[np.clip(best + way, 0, len(places) - 1), columns] for way in (-1, 1))
+    for _ in range(SECTIONS):
+        one, other = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        left = cost(one) < cost(other)
+        low, high = np.where(left, low, one), np.where(left, other, high)
+    return np.where(answer > 0, (low + high) / 2, eta)
 
 
 class WarmSites:
@@ -119,7 +168,7 @@ class WarmSites:
         self.w, self.compiled, self.kind = w, law, law.kind
         self.site = warm_laws(w.system)[law.kind]
         weight = self.site.weight
-        self._known: dict[Any, Evaluated] = {}
+        self._known: dict[Any, Any] = {}
         answers = [SiteResponse(weight.mean), *([SiteResponse(weight.state)] if weight.is_field else [])]
         self._solution = self._at([weight.mean, *answers, *law.unknowns])
         sent = [f.emission for f in law.heard_in]
@@ -135,7 +184,7 @@ class WarmSites:
         self,
         bodies: Sequence[Expr],
         by: Sequence[Expr] = (),
-        averages: Mixture | None = None,
+        averages: ThermalAverages | None = None,
         beside: Sequence[Any] = (),
     ) -> Evaluated:
         """Thermal averages at all sites, and their derivatives in some quantities, one row each.
@@ -151,10 +200,13 @@ class WarmSites:
             rows = [S.NaN if e.has(zoo, oo, -oo) else e.xreplace(self.site.shared) for e in rows]  # nothing holds them
             return self.w.calls(rows, [*self.site.arguments, *beside])
 
-        whole, alone = call(usual), cache(lambda: call(unanswered(usual)))
+        whole, alone = call(usual), cache(lambda: call(unanswered(self.site.summed)))
         k, n = len(self.site.moving), self.w.size(self.kind)
 
         def evaluated(args: Sequence[np.ndarray]) -> np.ndarray:
+            if self.site.point is not None:
+                own = 2 * k + len(self.site.shared)
+                args = [*args[:own], self._points(args), *args[own:]]
             quiet = np.broadcast_to(np.sum(args[k : 2 * k], axis=0) == 0, (n,))
             out = np.empty((len(bodies) * (1 + len(by)), n))
             for function, rows in ((alone, np.flatnonzero(quiet)), (lambda: whole, np.flatnonzero(~quiet))):
@@ -164,6 +216,19 @@ class WarmSites:
             return out
 
         return evaluated
+
+    def _points(self, args: Sequence[np.ndarray]) -> np.ndarray:
+        """Where the weight of each field is largest; at the field where nothing comes back."""
+        k, weight = len(self.site.moving), self.site.weight
+        shared = [*self.site.shared.values()]
+        if POINT not in self._known:
+            self._known[POINT] = self.w.call(weight.energy.xreplace(self.site.shared), [weight.state, *shared])
+        eta, answer = np.sum(args[:k], axis=0), np.sum(args[k : 2 * k], axis=0)
+        told = args[2 * k : 2 * k + len(shared)]
+        with np.errstate(invalid="ignore"):  # of an answer that is negative there is no weight
+            scale = np.sqrt(answer / float(self.w.beta))
+        energy: Callable[..., np.ndarray] = self._known[POINT]
+        return largest_weight(lambda x: energy(x, *told), eta, answer, scale)
 
     def _own(self, expr: Expr) -> Callable[[np.ndarray], np.ndarray]:
         """An expression in the site's own parameters and the global variables, at all sites."""
@@ -228,12 +293,6 @@ class WarmSites:
         rule: dict[Any, Expr] = {r: Float(response) for r in body.atoms(SiteResponse)}
         rule |= dict.fromkeys([weight.mean, *weight.states, *self.site.averages.heard], S.Zero)
         return np.broadcast_to(self.w.call(body.xreplace(rule), [])(), (self.w.size(self.kind),))
-
-    @classmethod
-    def of(cls, system: System, instance: Instance) -> dict[Kind, WarmSites]:
-        """Those of every kind of an instance."""
-        w = WarmInstance(system, instance)
-        return {kind: cls(w, law) for kind, law in instance.system.laws.items()}
 
     def solve(
         self,

@@ -9,7 +9,7 @@ from sympy import Add, Dummy, Expr, S, Sum
 from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError
-from symcavity.model.averages import Average, SiteResponse, average
+from symcavity.model.averages import Average, Fluctuating, SiteResponse, average
 from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, kind_of_sum, site_sum
 from symcavity.model.joined import join_fields
 from symcavity.model.laws import Law
@@ -93,15 +93,28 @@ def _meanings(system: System, law: Law, field: RandomField) -> dict[Expr, Expr]:
     """What a field sums, and what the law calls it; at a temperature in states that fluctuate, too."""
     found = {field.emission: _solved(law, field)}
     weight, sender = law.weight, system.weights.get(field.sender)
-    if weight is not None and sender is not None and weight.is_field and not weight.others and field.states():
-        found[sender.told.get(field.emission, field.emission)] = weight.state
+    if weight is None or sender is None or sender.is_field or not field.states():
+        return found
+    typed = _typed(system, field)
+    if weight.is_field and not weight.others:
+        found[typed] = weight.state
+    elif not weight.is_field and weight.cold is None:  # what meets in pairs
+        name = law.carrier(field).lhs
+        found[typed] = found[field.emission].xreplace({} if weight.is_cold else {name: Fluctuating(name)})
     return found
+
+
+def _typed(system: System, field: RandomField) -> Expr:
+    """What a field sums, in the words of the declaration: states, where their means are sent."""
+    sender = system.weights.get(field.sender)
+    if sender is None:
+        return field.emission
+    return sender.told.get(field.emission, field.emission.xreplace({sender.mean: sender.state}))
 
 
 def _typed_sums(system: System, law: Law) -> list[str]:
     """The fields of a law, in the words of the declaration."""
-    told = {f: system.weights[f.sender].told if f.sender in system.weights else {} for f in law.fields}
-    return [str(replace(f, emission=told[f].get(f.emission, f.emission)).as_sum) for f in law.fields]
+    return [str(replace(f, emission=_typed(system, f)).as_sum) for f in law.fields]
 
 
 def _solved(law: Law, field: RandomField) -> Expr:

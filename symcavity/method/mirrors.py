@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -11,7 +11,7 @@ from sympy import Dummy, Expr, S, Symbol
 
 from symcavity.method.measure import emission_parts
 from symcavity.method.theory import Theory
-from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.averages import Average, Expect, SiteResponse
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Weight, weighed_field
 from symcavity.model.quantities import Global, SiteQuantity
@@ -62,10 +62,32 @@ def first_globals(system: System) -> Mapping[Global, float]:
     """Where global variables begin as messages are passed: at zero, but for those that a step never leads from there.
 
     At one begin those that are bounded by zero, and those whose sign tells one of two mirror images from the other:
-    at zero they are their own image, and every step keeps them so.
+    at zero they are their own image, and every step keeps them so. These are in units of :func:`first_squares`.
     """
-    turned = {g for _, told in turns(system) for g, sign in told.items() if sign < 0} if system.weights else set()
-    return {g: float(bool(g.is_nonnegative) or g in turned) for g in system.globals}
+    return {g: float(bool(g.is_nonnegative) or g in _turned(system)) for g in system.globals}
+
+
+def _turned(system: System) -> set[Global]:
+    """The global variables whose sign tells one of two mirror images from the other."""
+    return {g for _, told in turns(system) for g, sign in told.items() if sign < 0} if system.weights else set()
+
+
+def first_squares(system: System, met: Mapping[Kind, Sequence[tuple[int, Any]]]) -> dict[Global, tuple[Kind, Expr]]:
+    """By global variable that tells mirror images apart, the square of what sites add to it, and their kind.
+
+    A condition makes it the average of that: its size is at most the root of the average of the square, which sites
+    have that hear nothing. So it begins in units of the states, whatever these are.
+    """
+    out: dict[Global, tuple[Kind, Expr]] = {}
+    for kind, rows in met.items():
+        for row, g in rows:
+            body = system.global_conditions[row].get(kind, S.Zero)
+            body = body.replace(lambda e: isinstance(e, Expect), lambda e: e.body)
+            alone, factor = body.xreplace({g: S.Zero}), body.diff(g)
+            if g in _turned(system) and factor != 0 and not factor.has(SiteQuantity, g) and alone != 0:
+                core = system.weights[kind]
+                out[g] = kind, ((alone / factor) ** 2).xreplace({core.mean: core.state} if not core.is_field else {})
+    return out
 
 
 def _parities(system: System, moved: Mapping[SiteQuantity, Expr]) -> dict[Any, Expr]:

@@ -216,6 +216,26 @@ class Expect(Node):
         return raised(f"\\left( -{tex} \\right)" if force and exp else f"-{tex}" if force else tex, exp)
 
 
+class Fluctuating(Node):
+    """The field that others make at a site, as their states fluctuate; named by its thermal mean."""
+
+    @property
+    def mean(self) -> SiteQuantity:
+        """The thermal mean."""
+        return self.args[0]
+
+    @property
+    def free_symbols(self) -> set[Any]:
+        """The site's index."""
+        return set(self.args[0].free_symbols)
+
+    def _sympystr(self, _printer: Any) -> str:
+        return f"fluctuating({plain(self.args[0])})"
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        return raised(f"\\hat{{{printer.doprint(self.args[0])}}}", exp)
+
+
 class LogWeight(Node):
     """The logarithm of the sum of a site's weight over all of its states, by the mean that the site sends."""
 

@@ -26,7 +26,8 @@ def by_parts(
     heard : sequence of Symbol, optional
         The fields on which the body depends, where it is not all: C is their covariance, and no other is averaged.
     """
-    fields, covariance = ensemble.fields if heard is None else heard, ensemble.covariance
+    covariance = ensemble.covariance
+    fields = [f for f in (ensemble.fields if heard is None else heard) if covariance[f, f] != 0]
     if field not in fields:
         return S.Zero
     inverse = Matrix([[covariance[a, b] for b in fields] for a in fields]).inv()

@@ -10,6 +10,7 @@ from sympy import Eq, Heaviside, Rational, Sum, Symbol
 from symcavity import (
     Coupling,
     Feature,
+    Global,
     N,
     P,
     Problem,
@@ -220,6 +221,23 @@ def test_fields_of_those_who_have_not_spoken_have_no_spread():
     exact = np.linalg.solve(couplings.T @ couplings + np.eye(30), couplings.sum(axis=0))
     last = run.runs[0].steps[-1].state.site[a.kind][:, -1]
     assert last == pytest.approx(exact, abs=1e-10)
+
+
+@pytest.mark.parametrize("unit", [100, Rational(1, 100)])
+def test_a_magnetization_begins_in_units_of_the_states(unit):
+    """The same memory in other units: every step has the same numbers, times the unit."""
+    steps = []
+    for value in (1, unit):
+        state, overlap = Feature("s", values=(-value, value)), Global("M")
+        hebb = Sum(Sum(x[mu, i] * state[i], (i, 1, N)) ** 2, (mu, 1, P)) / 2
+        problem = Problem(N * overlap**2 / 2 - overlap * Sum(state[i], (i, 1, N)) - hebb).gibbs(beta)
+        values = {alpha: Rational(1, 20), beta: Rational(4) / value**2}
+        run = problem.message_passing(values, N=200, seeds=1, steps=6)
+        evolution = problem.cavity().state_evolution(values, steps=6)
+        told = [run[overlap][k].mean / float(value) for k in range(7)]
+        steps.append([*told, *(evolution[overlap] / float(value))])
+    assert steps[0] == pytest.approx(steps[1], rel=1e-6)
+    assert min(steps[0]) > 0.9
 
 
 # -- what it refuses --------------------------------------------------------------------------------

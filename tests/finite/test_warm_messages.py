@@ -35,6 +35,7 @@ from symcavity.derivations import (
     spin_glass,
 )
 from symcavity.finite import messages
+from symcavity.finite.warm_sites import largest_weight
 from symcavity.model.kinds import DATUM, FEATURE
 
 x, w, s = Coupling("x"), Feature("w"), Feature("s", values=(-1, 1))
@@ -313,9 +314,36 @@ def test_without_the_echo_they_are_not():
     assert run.compare(LOGISTIC.cavity(), [average(expect(w[i]) ** 2)], steps=(2, 3)).worst > 6
 
 
+def test_low_temperatures_of_a_loss_without_a_closed_sum_are_its_minimum():
+    """The same instance at none: what is left is of the order of the temperature."""
+    cold = ConvexProblem(Sum(log(1 + exp(-h)), (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)) / 2)
+    lowest = cold.simulate({alpha: 2}, N=30, seeds=1).samples[0]["w"]
+    gaps = []
+    for value in (10**4, 10**5):
+        run = LOGISTIC.message_passing({alpha: 2, beta: value}, N=30, seeds=1, steps=200)
+        assert run.converged
+        gaps.append(np.abs(sent(run, FEATURE) - lowest).max())
+    assert gaps[1] < 0.2 * gaps[0] < 1e-4
+
+
+@pytest.mark.parametrize("cold", [3.0, 1e3, 1e6])
+def test_where_a_weight_is_largest(cold):
+    """A loss with two minima, and one with kinks, against a fine grid."""
+    rng = np.random.default_rng(2)
+    eta, answer = rng.normal(size=40) * 3, rng.uniform(0.1, 3, size=40)
+    grid = np.linspace(-20, 20, 800001)
+    for energy in (lambda v: 4 * np.log1p((3 - v) ** 2), lambda v: np.minimum(1, np.maximum(0, 1 - v))):
+        found = largest_weight(energy, eta, answer, np.sqrt(answer / cold))
+        for e, f, x in zip(eta, answer, found, strict=True):
+            best = np.min(energy(grid) + (grid - e) ** 2 / (2 * f))
+            assert energy(x) + (x - e) ** 2 / (2 * f) <= best + 2 / cold
+
+
 def test_a_weight_that_is_lost_is_named():
+    """Between bounds nothing says yet where it is largest."""
+    bounded = Problem(Sum(log(1 + exp(-h)), (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)) / 2, [h >= 0]).gibbs(beta)
     with pytest.raises(NotConverged, match="too small for a number"):
-        LOGISTIC.message_passing({alpha: 2, beta: 10**6}, N=20, seeds=1)
+        bounded.message_passing({alpha: Rational(1, 2), beta: 10**6}, N=20, seeds=1)
 
 
 # -- data that are left out -------------------------------------------------------------------------

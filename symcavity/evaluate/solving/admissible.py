@@ -11,6 +11,7 @@ from sympy import Dummy, Expr, StrictGreaterThan, Symbol
 from symcavity.algebra.precision import is_mpf, mp
 from symcavity.errors import NotConverged
 from symcavity.evaluate.averages.twice import limited
+from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solving.eliminated import Eliminated, exactly
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.model.quantities import SiteQuantity
@@ -66,38 +67,38 @@ def inadmissible(system: Eliminated, found: Mapping[Symbol, Any], *, solved: boo
             return f"{symbol} would be {value:.6g}"
     env = {**system.given.environment("numpy"), **found}
     for condition in system.task.conditions:
-        if not _holds(system, condition, env):
+        if not holds(system.task, system.given, condition, env):
             return f"the derivation assumed {condition}"
     return "" if solved else _spurious(system, found, lambda es: [float(v) for v in system.task.together(es)(env)])
 
 
-def _holds(system: Eliminated, condition: Any, env: Mapping[Any, Any]) -> bool:
+def holds(task: Task, given: Given, condition: Any, env: Mapping[Any, Any]) -> bool:
     """Whether an assumed inequality holds: at all sites, and for all values of what is not fixed by the root."""
-    gap = (condition.lhs - condition.rhs).xreplace(system.task.units)
+    gap = (condition.lhs - condition.rhs).xreplace(task.units)
     here = dict(env)
     families = sorted({q.family for q in gap.atoms(SiteQuantity)}, key=str)
     for kind in dict.fromkeys(q.slots[0] for q in families):
         own = [q for q in families if q.slots[0] == kind]
-        columns, _ = system.given.laws[kind].table(own)
+        columns, _ = given.laws[kind].table(own)
         here.update({q: np.asarray(v)[:, None] for q, v in zip(own, columns, strict=True)})
     free = [s for s in gap.free_symbols if isinstance(s, Dummy | CavitySymbol)]
     here.update({s: _ABOVE if s.is_positive else -_ABOVE if s.is_negative else _LINE for s in free})
     with np.errstate(all="ignore"):
         try:
-            values = np.asarray(system.task.compiled(gap, "numpy")(here), dtype=float)
+            values = np.asarray(task.compiled(gap, "numpy")(here), dtype=float)
         except ZeroDivisionError:
-            return system.given.at_edge
+            return given.at_edge
     least = values.min()
     if np.isnan(least) and not free:  # where functions overflow there is no value to be judged
-        return system.given.at_edge
+        return given.at_edge
     is_strict = isinstance(condition, StrictGreaterThan)
     if np.any(values < 0) and (is_strict or not gap.is_Add):
         return False
     # a denominator whose terms cancel to rounding has been multiplied out: such a root solves the numerator only
-    if not (gap.is_Add and (is_strict or least < 0)) or system.given.at_edge or np.isnan(least):
+    if not (gap.is_Add and (is_strict or least < 0)) or given.at_edge or np.isnan(least):
         return bool(np.isnan(least) or least >= 0)
     with np.errstate(all="ignore"):
-        terms = [np.asarray(system.task.compiled(t, "numpy")(here), dtype=float) for t in gap.args]
+        terms = [np.asarray(task.compiled(t, "numpy")(here), dtype=float) for t in gap.args]
     if least > tolerances().cancelled * sum(max(t.max(), -t.min()) for t in terms):
         return True
     size = sum(map(np.abs, terms))

@@ -17,7 +17,7 @@ from symcavity.errors import (
 )
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solutions.solution import Solution
-from symcavity.evaluate.solving.admissible import sift
+from symcavity.evaluate.solving.admissible import holds, sift
 from symcavity.evaluate.solving.eliminated import Eliminated, roots_of
 from symcavity.evaluate.solving.finish import finish, limit_at_rest, warn, where
 from symcavity.evaluate.solving.outcomes import Found
@@ -146,7 +146,7 @@ def _is_unstable(gain: float | None) -> bool:
 
 
 def can_rest(task: Task, given: Given) -> bool:
-    """Whether states that all vanish solve the equations: what is small is sent to what is small."""
+    """Whether all states may vanish: sites have laws there, and what is small is sent to what is small."""
     closed, env = task.closed_map(given)[0], given.environment("numpy")
     grids, ends = closed.values.grids(), []
     moving = np.array([s in task.responses for s in closed.unknowns])
@@ -162,7 +162,9 @@ def can_rest(task: Task, given: Given) -> bool:
             if np.allclose(x, before, rtol=SETTLED, atol=0):
                 break
         ends.append(max(abs(float(v)) for k, v in enumerate(sent) if k not in answers))
-    return ends[-1] <= np.sqrt(SMALL[-1] / SMALL[0]) * ends[0]
+    here = env | dict(zip(closed.unknowns, x.tolist(), strict=True))
+    shown = (c for c in task.conditions if not (c.lhs - c.rhs).xreplace(task.units).free_symbols - set(here))
+    return ends[-1] <= np.sqrt(SMALL[-1] / SMALL[0]) * ends[0] and all(holds(task, given, c, here) for c in shown)
 
 
 def _several(

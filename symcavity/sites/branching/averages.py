@@ -94,6 +94,16 @@ class SiteEnsemble:
         covariance = {ends: value for ends, value in self.covariance.items() if field not in ends}
         return replace(self, fields=tuple(f for f in self.fields if f != field), covariance=covariance)
 
+    def at_zero(self, fields: Mapping[Symbol, Expr]) -> SiteEnsemble:
+        """The same site where some of its fields are zero."""
+        found = self
+        for field in fields:
+            found = found.without(field)
+        solution = self.solution.xreplace(dict(fields))
+        if found.fields and solution.inner not in found.fields:
+            solution = replace(solution, inner=found.fields[-1])
+        return replace(found, solution=solution)
+
     def standardised(self, body: Expr) -> tuple[dict[Symbol, Expr], list[Symbol], Expr, Expr]:
         """Write the fields by independent standard Gaussians.
 
@@ -161,6 +171,8 @@ class SiteEnsemble:
 
     def over_fields(self, body: Expr) -> Expr:
         """Average an expression in this site's quantities and fields over its fields."""
+        if not self.fields:
+            return body
         out = self._reduced(body)
         return self._over_regions(body) if out is None else out
 

@@ -14,7 +14,7 @@ from symcavity.sites.branching.solution import SiteSolution
 
 def given_others(ensemble: Any, field: Symbol) -> tuple[Expr, Expr]:
     """Return the mean and the variance of a field of a site, given the other ones."""
-    others = [f for f in ensemble.fields if f != field]
+    others = [f for f in ensemble.fields if f != field and ensemble.covariance[f, f] != 0]
     inverse = Matrix([[ensemble.covariance[a, b] for b in others] for a in others]).inv()
     row = Matrix([[ensemble.covariance[field, b] for b in others]])
     weights = row * inverse

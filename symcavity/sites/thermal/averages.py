@@ -10,7 +10,7 @@ from typing import Any
 from sympy import Dummy, Expr, S, cancel
 
 from symcavity.errors import UnsupportedLaw
-from symcavity.model.averages import Expect, LogWeight, SiteResponse
+from symcavity.model.averages import Expect, Fluctuating, LogWeight, SiteResponse
 from symcavity.model.laws import Weight
 from symcavity.model.quantities import SiteQuantity
 
@@ -107,8 +107,9 @@ class ThermalAverages(ABC):
         values[mark] = self.mean
         for q, value in self.heard.items():
             values[marks.setdefault(q, Dummy("h", real=True))] = value
-        body = body.xreplace(marks)
-        body = self.expected(body) if body.has(*w.states) else body
+        moving = {node: Dummy("u", real=True) for node in body.atoms(Fluctuating)}  # which a name of a mean stands in
+        body = body.xreplace({**marks, **moving}).xreplace({mark: node for node, mark in moving.items()})
+        body = self.expected(body) if body.has(*w.states, Fluctuating) else body
         return body.xreplace(values)
 
     def _value(self, node: Any) -> Expr:

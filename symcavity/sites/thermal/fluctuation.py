@@ -75,11 +75,14 @@ class Fluctuation(ThermalAverages):
         if rest == 0:
             return S.Zero
         here, there = ({x: self.minimum}, {x: self.minimum + sqrt(self.width) * ZETA})
-        tangent = rest.diff(x).xreplace(here)
-        if rest.has(*KINKS):
-            square = (self.weight.energy - rest).expand().diff(x).xreplace(here)
-            tangent = self.slope - square
-        return rest.xreplace(there) - rest.xreplace(here) - tangent * sqrt(self.width) * ZETA
+        return rest.xreplace(there) - rest.xreplace(here) - self._tangent(rest).xreplace(here) * sqrt(self.width) * ZETA
+
+    def _tangent(self, rest: Expr) -> Expr:
+        """The slope of what is neither square, linear nor constant, at the minimum."""
+        x = self.weight.state
+        if not rest.has(*KINKS):
+            return rest.diff(x)
+        return self.slope - (self.weight.energy - rest).expand().diff(x)
 
     def expected(self, body: Expr) -> Expr:
         """The thermal average of an expression in the state."""
@@ -122,3 +125,19 @@ class Fluctuation(ThermalAverages):
         if not self.weight.is_field:
             return self.minimum + self.shift
         return self.message + self.shift / self.feedback
+
+
+@dataclass(frozen=True)
+class AboutPoint(Fluctuation):
+    """The same averages of a field about any point: they do not depend on it, only how well they are computed does.
+
+    The slope is what the answer of the others has there, not that of the energy.
+    """
+
+    @property
+    def _parts(self) -> tuple[Expr, Expr]:
+        curvature, rest = super()._parts
+        return (curvature, rest) if curvature.is_nonnegative else (S.Zero, self.weight.energy)
+
+    def _tangent(self, rest: Expr) -> Expr:
+        return self.slope - (self.weight.energy - rest).expand().diff(self.weight.state)

@@ -155,6 +155,18 @@ class Spread:
             n += 1
         return total.xreplace({mark: q for q, mark in marks.items()})
 
+    def in_means(self, body: Expr) -> Expr:
+        """What an expression is in the means of fields: what holds a field outside of Expect is averaged as a whole."""
+        values: dict[Symbol, Expr] = {Dummy("r", real=True): r for r in sorted(body.atoms(SiteResponse), key=str)}
+        body = body.xreplace({r: mark for mark, r in values.items()})
+        for node in sorted(body.atoms(Expect, LogWeight), key=str):
+            if any(node != other and other.has(node) for other in body.atoms(Expect)):
+                continue
+            mark = Dummy("e", real=True)
+            body = body.xreplace({node: mark})
+            values[mark] = self.logarithm if isinstance(node, LogWeight) else self.mean(node.body)
+        return self.mean(body).xreplace(values)
+
 
 @dataclass(frozen=True)
 class SquaresSolution(SiteSolution):
@@ -180,16 +192,4 @@ class SquaresEnsemble(LinearEnsemble):
 
     def at_site(self, body: Expr) -> Expr:
         """Average an expression thermally and over the fields."""
-        return super().at_site(self.in_means(body))
-
-    def in_means(self, body: Expr) -> Expr:
-        """What an expression is in the means of fields: what holds a field outside of Expect is averaged as a whole."""
-        values: dict[Symbol, Expr] = {Dummy("r", real=True): r for r in sorted(body.atoms(SiteResponse), key=str)}
-        body = body.xreplace({r: mark for mark, r in values.items()})
-        for node in sorted(body.atoms(Expect, LogWeight), key=str):
-            if any(node != other and other.has(node) for other in body.atoms(Expect)):
-                continue
-            mark = Dummy("e", real=True)
-            body = body.xreplace({node: mark})
-            values[mark] = self.spread.logarithm if isinstance(node, LogWeight) else self.spread.mean(node.body)
-        return self.spread.mean(body).xreplace(values)
+        return super().at_site(self.spread.in_means(body))

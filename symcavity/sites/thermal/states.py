@@ -35,7 +35,7 @@ from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
 from symcavity.algebra.signs import sign_of
 from symcavity.algebra.tails import in_tails
 from symcavity.errors import UnsupportedLaw
-from symcavity.model.averages import SiteResponse
+from symcavity.model.averages import Fluctuating, SiteResponse
 from symcavity.model.laws import Weight
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.thermal.averages import ThermalAverages
@@ -213,6 +213,7 @@ class Mixture(ThermalAverages):
 
     def expected(self, body: Expr) -> Expr:
         """The thermal average of an expression in the states."""
+        body = self._over_others(body)
         if not body.has(*self.weight.states):
             return body
         parts = self.parts
@@ -225,6 +226,18 @@ class Mixture(ThermalAverages):
             return (one + other) / 2 + (one - other) / 2 * tanh(gap / 2)
         shares = [exp(_tidy(t - totals[0])) for t in totals]
         return Add(*(m * share for m, share in zip(means, shares, strict=True))) / Add(*shares)
+
+    def _over_others(self, body: Expr) -> Expr:
+        """The average over what others make of fields, at a given state, to which they answer.
+
+        It is a Gaussian, by which they add their answer to the weight of the state.
+        """
+        w, z = self.weight, Dummy("z", real=True)
+        for name, field, strength in self.carriers:
+            if body.has(node := Fluctuating(name)):
+                there = field + strength * w.state + sqrt(strength / w.beta) * z
+                body = gaussian_average(body.xreplace({node: there}).expand(), z)
+        return body
 
     @property
     def mean(self) -> Expr:

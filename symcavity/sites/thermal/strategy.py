@@ -8,7 +8,7 @@ are sums over all states.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -34,6 +34,7 @@ from symcavity.sites.quenched_laws import quenched_average
 from symcavity.sites.site import Site, response_steps
 from symcavity.sites.thermal.averages import ThermalAverages
 from symcavity.sites.thermal.fluctuation import ZETA, Fluctuation
+from symcavity.sites.thermal.states import is_closed
 from symcavity.sites.thermal.summed import (
     as_one,
     is_pulled_by_sum,
@@ -43,6 +44,7 @@ from symcavity.sites.thermal.summed import (
     moving_fields,
     weight_of,
 )
+from symcavity.sites.thermal.unanswered import unanswered
 
 FORMULAS = Branching()
 AT_ZERO: tuple[Strategy, ...] = (Linear(), FORMULAS)  # how the minimum is found
@@ -86,6 +88,25 @@ def fluctuation(problem: SiteProblem) -> Fluctuation:
     message = weight.told[weight.mean]
     strength = Add(*(k.symbol for k in warm.feedback if k.emission == weight.mean))
     return Fluctuation(weight, strength, given, inner.effective(), -message, message)
+
+
+def before_others(site: Site, silent: Mapping[Any, Expr]) -> Site:
+    """The site before some of the others have spoken: what it hears of them and what comes back is exactly zero.
+
+    Nothing is looked for but sums over states: a minimum is none of a field that nobody answers.
+
+    Parameters
+    ----------
+    site : Site
+    silent : mapping
+        The order parameters that are zero as long as they have not.
+    """
+    weight = weight_of(site.problem)
+    if weight.cold is not None and (weight.is_field or is_closed(weight)):
+        problem = replace(site.problem, law=replace(site.problem.law, weight=replace(weight, cold=None)))
+        site = replace(site, problem=problem, generic=site.strategy.solve(problem).solved)
+    means, covariance = ({k: v.xreplace(dict(silent)) for k, v in own.items()} for own in (site.means, site.covariance))
+    return replace(site, means=means, covariance=covariance)
 
 
 class Thermal:
@@ -303,7 +324,8 @@ class ThermalSolution:
         """Thermal averages, at the mean self-couplings where they are known."""
         rule = dict(self.means or {})
         if weight_of(self.problem).cold is None:
-            return mixture(self.problem).xreplace(rule)
+            summed = mixture(self.problem).xreplace(rule)
+            return unanswered(summed) if summed.feedback == 0 else summed
         found = fluctuation(self.problem)
         changed = {name: getattr(found, name).xreplace(rule) for name in ("minimum", "slope", "feedback", "message")}
         return replace(found, **changed)
@@ -407,7 +429,8 @@ class ThermalEnsemble:
             zero = dict.fromkeys(minimum.sources, S.Zero)
             states = {q: minimum.expression(q).xreplace(zero) for q in minimum.unknowns if written.has(q)}
             written = written.xreplace(states)
-        return site.over_fields(written)
+        quiet = {f: S.Zero for f in site.fields if site.covariance[f, f] == 0}
+        return site.at_zero(quiet).over_fields(written.xreplace(quiet)) if quiet else site.over_fields(written)
 
     def _jumps(self, r: SiteResponse) -> bool:
         found = self.solution.fluctuation
