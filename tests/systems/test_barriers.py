@@ -15,6 +15,8 @@ RIDGE = Sum((w[i] - Rational(1, 3)) ** 2, (i, 1, N)) / 2
 Z = np.linspace(-9, 9, 4001)
 WEIGHTS = np.exp(-(Z**2) / 2) / np.exp(-(Z**2) / 2).sum()
 
+LABELLED = -log(1 - y[mu] * h) - log(1 + y[mu] * h)
+
 
 def by_hand(slope, low, high, load):
     """The second moment and the mean of ridge weights around 1/3 with a loss of a given slope between two ends."""
@@ -47,7 +49,7 @@ def numbers(loss, values=(), *constraints):
     ("spellings", "slope", "ends"),
     [
         (
-            [-log(1 - h) - log(1 + h), -log(1 - h**2), -log((1 - h) * (1 + h)), -log(1 - y[mu] * h) - log(y[mu] * h + 1)],
+            [-log(1 - h) - log(1 + h), -log(1 - h**2), -log((1 - h) * (1 + h)), LABELLED],
             lambda s: 2 * s / ((1 - s) * (1 + s)),
             (-1, 1),
         ),
