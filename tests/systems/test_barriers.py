@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import fsolve
-from sympy import Abs, Rational, Sum, log, sign, sqrt
+from sympy import Abs, Eq, Rational, Sum, log, sign, sqrt
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
 
@@ -102,6 +102,24 @@ def test_weights_between_two_ends_in_instances_and_in_the_record():
     for row in theory.compare(sim, [average(w[i] ** 2), average(w[i]), average(w[i] > Rational(1, 2))]).rows:
         assert abs(row.z) < 4
     assert "0 FAILED, 0 unchecked" in str(theory.derivation.verify(dps=20))
+
+
+def test_ends_that_no_spelling_hides():
+    """Of poles that cancel nothing is left; a quotient ends where a side of it does; roots are multiplied out."""
+    entropies = (
+        w[i] * log(w[i]) + (3 - w[i]) * log(3 - w[i]),
+        w[i] * log(w[i] / 3) + (3 - w[i]) * log(1 - w[i] / 3),
+        w[i] * log(w[i] / (3 - w[i])) + 3 * log(3 - w[i]),
+    )
+    found = [
+        ConvexProblem(Sum(h**2, (mu, 1, P)) / 2 + Sum(entropy, (i, 1, N)), [Eq(Sum(w[i], (i, 1, N)), N)])
+        .cavity()
+        .solve({alpha: 3})[average(w[i] ** 2)]
+        for entropy in entropies
+    ]
+    assert list(map(float, found)) == pytest.approx([float(found[0])] * 3, rel=1e-10)
+    one, other = numbers(-sqrt(4 - (h - y[mu]) ** 2)), numbers(-sqrt((2 - h + y[mu]) * (2 + h - y[mu])))
+    assert other == pytest.approx(one, rel=1e-10)
 
 
 def test_a_bend_inside_of_two_ends():

@@ -22,6 +22,7 @@ from sympy import (
     StrictGreaterThan,
     StrictLessThan,
     Sum,
+    fraction,
     log,
 )
 from sympy.logic.boolalg import Boolean
@@ -102,8 +103,13 @@ def _ends(expr: Any, cases: tuple[Boolean, ...]) -> Iterator[tuple[Expr, tuple[B
 
 
 def _lines(ends: Iterable[tuple[Expr, tuple[Boolean, ...]]]) -> Iterator[tuple[Expr, tuple[Boolean, ...]]]:
-    """The same, by what is linear: a quadratic function of one combination is positive between two ends of it."""
+    """The same, by what is linear: a quadratic function of one combination is positive between two ends of it.
+
+    A quotient has the sign of the product of its two sides.
+    """
     for arg, cases in ends:
+        top, bottom = fraction(arg.together())
+        arg = top * bottom if _states(bottom) else arg
         for bound in bounds_on_lines(GreaterThan(arg, 0, evaluate=False)):
             yield bound.gts - bound.lts, cases
 

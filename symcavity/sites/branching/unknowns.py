@@ -8,7 +8,7 @@ from math import lcm
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, Mul, Pow, S, Symbol, cancel, div, exp, nan, oo, solve, zoo
+from sympy import Add, Dummy, Expr, Mul, Pow, S, Symbol, apart, cancel, div, exp, log, nan, oo, solve, zoo
 
 from symcavity.algebra.compiled import compiled
 from symcavity.algebra.signs import sign_of
@@ -70,14 +70,16 @@ def _by_logarithm(branch: Branch) -> Branch:
     if branch.implicit is None:
         return branch
     x, psi = branch.implicit
+    if any(p.base.has(x) and p.exp.is_negative for p in psi.atoms(Pow)):
+        branch = replace(branch, implicit=(x, psi := _by_poles(psi, x)))
     ends: list[tuple[Expr, Expr, Expr]] = []  # a condition, its slope, and the bound where it vanishes
     for condition in branch.conditions:
         slope = condition.diff(x)
         if slope == 0 or slope.has(x):
             continue
         bound = (x - condition / slope).expand()
-        apart = all(sign_of(other / slope) == -1 for _, other, _ in ends)
-        if apart and psi.subs(x, bound).has(zoo, nan, oo, -oo):
+        opposite = all(sign_of(other / slope) == -1 for _, other, _ in ends)
+        if opposite and _diverges(psi, x, bound):
             ends.append((condition, slope, bound))
     if not ends:
         return branch
@@ -88,6 +90,20 @@ def _by_logarithm(branch: Branch) -> Branch:
         return _between(rest, x, bound, other[0][2])
     there = rest.where({x: bound + (sign_of(slope) or 1 / slope) * exp(x)})
     return replace(there, conditions=tuple(c.expand() for c in there.conditions), label=branch.label)
+
+
+def _by_poles(psi: Expr, x: Symbol) -> Expr:
+    """A law whose quotients are written by their poles: of two that cancel there nothing is left."""
+    quotients = [t for t in Add.make_args(psi) if t.has(x) and t.is_rational_function(x) and not t.is_polynomial(x)]
+    return psi - Add(*quotients) + apart(Add(*quotients).together(), x) if len(quotients) > 1 else psi
+
+
+def _diverges(psi: Expr, x: Symbol, bound: Expr) -> bool:
+    """Whether a law is infinite at a bound."""
+    powers = (p.base for p in psi.atoms(Pow) if p.exp.is_negative)
+    inside = [*powers, *(node.args[0] for node in psi.atoms(log))]
+    vanish = any(e.has(x) and e.subs(x, bound).expand() == 0 for e in inside)
+    return vanish or psi.subs(x, bound).has(zoo, nan, oo, -oo)
 
 
 def _between(branch: Branch, x: Symbol, first: Expr, last: Expr) -> Branch:
