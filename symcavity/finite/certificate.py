@@ -108,6 +108,15 @@ def proof(system: System, instance: Instance) -> InstanceContradiction | Instanc
     return against if against.holds else None if cut or not (along := _descent(made)).holds else along
 
 
+def contradiction(system: System, instance: Instance) -> InstanceContradiction | None:
+    """Prove that the constraints of an instance without convex sets contradict each other, by one linear program."""
+    program = quadratic_program(system)
+    if program is None or any(any(form.cut) for form in program.forms.values()):
+        return None
+    against = _contradiction(program.assemble(InstanceUnits(instance).instance(instance)))
+    return against if against.holds else None
+
+
 def _contradiction(made: Assembled) -> InstanceContradiction:
     """The multipliers that contradict most."""
     low = np.where(made.equal, -1.0, 0.0)

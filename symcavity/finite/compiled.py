@@ -72,7 +72,7 @@ def _function(arguments: Sequence[Symbol], exprs: list[Expr]) -> Callable[..., l
     try:
         if exprs:
             with np.errstate(all="ignore"):
-                call(*([0.5] * len(arguments)))
+                call(*(np.full(1, 0.5),) * len(arguments))
     except (NameError, TypeError) as error:
         raise UnsupportedLaw(
             f"The law has no numerical form: {error}.",

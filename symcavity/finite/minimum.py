@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from symcavity.errors import NotConverged, UnsupportedLaw
-from symcavity.finite.certificate import proof
+from symcavity.finite.certificate import contradiction, proof
 from symcavity.finite.compiled import CompiledSystem
 from symcavity.finite.cuts import cutting_planes
 from symcavity.finite.held import by_held, open_conditions
@@ -195,7 +195,11 @@ def _by_messages(instance: Instance) -> Iterator[SolvedInstance | Missed]:
 
 
 def _by_path(instance: Instance) -> Iterator[SolvedInstance | Missed]:
-    """Follow the central path until the branches can be told."""
+    """Follow the central path until the branches can be told; where there is no solution it would not end."""
+    first = not (instance.idle.any() or any(map(np.any, instance.source.values())))
+    if first and instance.system.affine and contradiction(instance.system.declared, instance) is not None:
+        yield SolvedInstance(None, None, "linear programming")
+        return
     for target in TARGETS:
         for pace in PACES[:1] if instance.system.affine else PACES:
             state, error = follow_path(instance, target, pace)

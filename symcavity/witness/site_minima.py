@@ -31,6 +31,7 @@ SEARCH = {1: 46, 2: 38, 3: 30}  # steps of each search, by their number
 LEAST = 12  # nodes
 REACH, WIDTH = 7.5, 7.0  # of the grid, in standard deviations; of a search, asinh of the variable
 STIFF = 10**8  # what a constraint that is missed costs
+BEYOND = 1e100  # what a place costs where the cost is no number, and more the farther constraints are missed there
 MODULES, MATRICES = ["numpy", "scipy"], ("curvature", "covariance")
 
 
@@ -60,6 +61,8 @@ class SiteCost:
         What vanishes since a minimum answers alike in both directions: differences of self-couplings.
     given : int
         How many of the cavity fields, the first ones, are sums of given emissions.
+    outside : Expr
+        How far constraints are missed: what is least where the cost is no number, as beyond a logarithm's end.
     """
 
     kind: Kind
@@ -72,6 +75,7 @@ class SiteCost:
     covariance: Any
     gaps: tuple[Expr, ...] = ()
     given: int = 0
+    outside: Expr = S.Zero
 
     def apart_from_each_other(self) -> list[SiteCost]:
         """The problems of groups of variables and fields that share no term, such as those of copies."""
@@ -97,13 +101,15 @@ class SiteCost:
             self, cost=cost, variables=tuple(q for q in self.variables if q in group),
             fields=tuple(self.fields[k] for k in rows), apart=apart, curvature=self.curvature.extract(rows, rows),
             etas=tuple(self.etas[k] for k in used), covariance=self.covariance.extract(used, used),
+            outside=Add(*(t for t in Add.make_args(self.outside) if t.has(*group))) if group else S.Zero,
         )  # fmt: skip
 
     def known(self, laws: dict[Any, Any]) -> SiteCost:
         """The same with the averages of quenched parameters in numbers."""
         matrices = {name: getattr(self, name).applyfunc(lambda e: given_averages(e, laws)) for name in MATRICES}
         apart, gaps = (tuple(given_averages(e, laws) for e in exprs) for exprs in (self.apart, self.gaps))
-        return replace(self, cost=given_averages(self.cost, laws), apart=apart, gaps=gaps, **matrices)
+        cost, outside = given_averages(self.cost, laws), given_averages(self.outside, laws)
+        return replace(self, cost=cost, outside=outside, apart=apart, gaps=gaps, **matrices)
 
     @property
     def exprs(self) -> list[Expr]:
@@ -126,10 +132,15 @@ def site_costs(theory: Any) -> list[SiteCost]:
     for nu, condition in record.conditions:
         for kind, body in condition.parts.items():
             costs[kind] -= nu * body
+    outside = dict.fromkeys(costs, S.Zero)
     for c in problem.constraints:
         missed = c.expr if c.equality else (c.expr - abs(c.expr)) / 2
         costs[c.kind] += S(STIFF) * missed**2 / 2
-    whole = [_site_cost(theory, kind, system.own(cost)) for kind, cost in costs.items()]
+        outside[c.kind] += missed**2
+    whole = [
+        replace(_site_cost(theory, kind, system.own(cost)), outside=system.own(outside[kind]))
+        for kind, cost in costs.items()
+    ]
     parts = [part for site in whole for part in site.apart_from_each_other()]
     for part in parts:
         searched, heard = len(part.variables) + len(part.fields), len(part.etas)
@@ -303,9 +314,16 @@ class BruteForce:
         bound = Add(*(springs[a][b] * site.apart[a] * site.apart[b] / 2 for a in size for b in size))
         arguments = [*site.variables, *site.fields, *site.etas, *numbers, *(s for row in springs for s in row)]
         marks = {argument: Dummy(real=True) for argument in arguments}  # a field and a state may have one letter
-        call = lambdify([*marks.values()], in_cases(site.cost + bound).xreplace(marks), MODULES)
+        cost, outside = (
+            lambdify([*marks.values()], in_cases(e).xreplace(marks), MODULES) for e in (site.cost + bound, site.outside)
+        )
+
+        def call(*searched: np.ndarray) -> np.ndarray:
+            value, far = cost(*searched, *stacked), outside(*searched, *stacked)
+            return np.where(np.isfinite(value), value, BEYOND * (1 + far))
+
         with np.errstate(all="ignore"):
-            found = _searched(lambda *x: call(*x, *stacked), searched, stacked.shape[1])
+            found = _searched(call, searched, stacked.shape[1])
         parts = np.concatenate(weights) * found
         sums = np.bincount(np.concatenate(owner), parts, minlength=len(points))
         return sums, float(np.abs(parts).sum() / len(points))
@@ -383,8 +401,7 @@ def _searched(call: Callable[..., Any], count: int, size: int) -> np.ndarray:
 
     def least(known: tuple[Any, ...]) -> np.ndarray:
         if len(known) == count:
-            value = np.broadcast_to(np.asarray(call(*known), dtype=float), (size,))
-            return np.where(np.isnan(value), np.inf, value)
+            return np.broadcast_to(np.asarray(call(*known), dtype=float), (size,))
         low, high = np.full(size, -WIDTH), np.full(size, WIDTH)
         one, two = high - golden * (high - low), low + golden * (high - low)
         at_one, at_two = least((*known, np.sinh(one))), least((*known, np.sinh(two)))

@@ -11,6 +11,7 @@ from sympy.stats import Normal
 
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged
 from symcavity.face import ConvexProblem
+from symcavity.finite import minimum
 from symcavity.finite.compare import compare
 from symcavity.finite.experiment import cavity_experiment
 from symcavity.finite.run import simulate
@@ -229,3 +230,15 @@ def test_a_constraint_that_is_stated_twice_leaves_the_minimiser_unique(twice):
         found[average(multiplier)]
     with pytest.raises(FlatMinimum, match="no unique multiplier"):
         found[average(response(multiplier))]
+
+
+def test_constraints_that_contradict_each_other_are_proved_to_before_any_path(monkeypatch):
+    """A path towards a solution that does not exist runs to infinity: it took more than a minute an instance."""
+    followed = []
+    monkeypatch.setattr(minimum, "follow_path", lambda *_: followed.append(1))
+    widest = ConvexProblem(Sum(w[i] ** 2, (i, 1, N)) / 2, [field >= 1])
+    sim = simulate(widest, {alpha: 5}, N=30, seeds=3)
+    assert (sim.infeasible, followed) == (3, [])
+    with pytest.raises(Infeasible) as caught:
+        sim[NORM]
+    assert caught.value.evidence.holds

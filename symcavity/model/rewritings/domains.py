@@ -22,6 +22,7 @@ from sympy import (
     StrictGreaterThan,
     StrictLessThan,
     Sum,
+    fraction,
     log,
 )
 from sympy.logic.boolalg import Boolean
@@ -30,6 +31,7 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.model.fields import kind_of_sum, outer_sums, site_sum
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting
+from symcavity.model.rewritings.kinks import bounds_on_lines
 
 ORDERS = (GreaterThan, LessThan, StrictGreaterThan, StrictLessThan)
 
@@ -74,7 +76,7 @@ def _implied(objective: Expr, constraints: Iterable[Any]) -> tuple[GreaterThan, 
         if len(total.limits) != 1 or kind_of_sum(total.limits[0]) is None:
             continue
         _, body = site_sum(total, "the objective")
-        for arg, cases in sorted(set(_ends(body, ())), key=str):
+        for arg, cases in sorted(set(_lines(_ends(body, ()))), key=str):
             if not _is_linear(arg) or any(_as_strong(e, arg) for e in (*known, *found)):
                 continue
             if _is_end(arg, cases):
@@ -98,6 +100,18 @@ def _ends(expr: Any, cases: tuple[Boolean, ...]) -> Iterator[tuple[Expr, tuple[B
         cases = (*cases, *(GreaterThan(a.args[0], 0, evaluate=False) for a in steps))
     for arg in expr.args:
         yield from _ends(arg, cases)
+
+
+def _lines(ends: Iterable[tuple[Expr, tuple[Boolean, ...]]]) -> Iterator[tuple[Expr, tuple[Boolean, ...]]]:
+    """The same, by what is linear: a quadratic function of one combination is positive between two ends of it.
+
+    A quotient has the sign of the product of its two sides.
+    """
+    for arg, cases in ends:
+        top, bottom = fraction(arg.together())
+        arg = top * bottom if _states(bottom) else arg
+        for bound in bounds_on_lines(GreaterThan(arg, 0, evaluate=False)):
+            yield bound.gts - bound.lts, cases
 
 
 def _is_end(arg: Expr, cases: tuple[Boolean, ...]) -> bool:

@@ -58,7 +58,7 @@ class Kinks(Rewriting):
         objective = declaration.objective
         if objective is None:
             return declaration
-        entries = tuple(chain.from_iterable(map(_bounds, declaration.entries)))
+        entries = tuple(chain.from_iterable(map(bounds_on_lines, declaration.entries)))
         return replace(declaration, objective=by_kinks(objective), entries=entries)
 
 
@@ -77,7 +77,7 @@ def by_kinks(objective: Expr) -> Expr:
     return objective.xreplace({total: Sum(_rewritten(total.function), *total.limits) for total in cased})
 
 
-def _bounds(entry: Any) -> tuple[Any, ...]:
+def bounds_on_lines(entry: Any) -> tuple[Any, ...]:
     """A bound on a quadratic function of one linear combination at a site as two on this; others as they are."""
     if not isinstance(entry, GreaterThan | LessThan) or any(map(is_total, entry.atoms(Sum))):
         return (entry,)

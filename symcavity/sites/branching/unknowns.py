@@ -8,7 +8,7 @@ from math import lcm
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, Pow, S, Symbol, cancel, exp, nan, oo, solve, zoo
+from sympy import Add, Dummy, Expr, Mul, Pow, S, Symbol, apart, cancel, div, exp, log, nan, oo, solve, zoo
 
 from symcavity.algebra.compiled import compiled
 from symcavity.algebra.signs import sign_of
@@ -63,22 +63,85 @@ def _by_root(branch: Branch) -> Branch:
 
 
 def _by_logarithm(branch: Branch) -> Branch:
-    """Name an implicit unknown by its logarithm, where its law is infinite at its bound: it is never reached."""
+    """Name an implicit unknown by a logarithm, where its law is infinite at its bounds: these are never reached.
+
+    It is that of the distance from one bound, or of the quotient of the distances from two.
+    """
     if branch.implicit is None:
         return branch
     x, psi = branch.implicit
+    if any(p.base.has(x) and p.exp.is_negative for p in psi.atoms(Pow)):
+        branch = replace(branch, implicit=(x, psi := _by_poles(psi, x)))
+    ends: list[tuple[Expr, Expr, Expr]] = []  # a condition, its slope, and the bound where it vanishes
     for condition in branch.conditions:
         slope = condition.diff(x)
-        way = sign_of(slope)
-        if way is None or way == 0 or slope.has(x):
+        if slope == 0 or slope.has(x):
             continue
         bound = (x - condition / slope).expand()
-        if not psi.subs(x, bound).has(zoo, nan, oo, -oo):
-            continue
-        rule = {x: bound + way * exp(x)}
-        others = tuple(c.xreplace(rule).expand() for c in branch.conditions if c != condition)
-        return replace(branch.where(rule), conditions=others, label=branch.label)
-    return branch
+        opposite = all(sign_of(other / slope) == -1 for _, other, _ in ends)
+        if opposite and _diverges(psi, x, bound):
+            ends.append((condition, slope, bound))
+    if not ends:
+        return branch
+    never = [condition for condition, _, _ in ends]
+    rest = replace(branch, conditions=tuple(c for c in branch.conditions if c not in never))
+    (_, slope, bound), *other = ends
+    if other:
+        return _between(rest, x, bound, other[0][2])
+    there = rest.where({x: bound + (sign_of(slope) or 1 / slope) * exp(x)})
+    return replace(there, conditions=tuple(c.expand() for c in there.conditions), label=branch.label)
+
+
+def _by_poles(psi: Expr, x: Symbol) -> Expr:
+    """A law whose quotients are written by their poles: of two that cancel there nothing is left."""
+    quotients = [t for t in Add.make_args(psi) if t.has(x) and t.is_rational_function(x) and not t.is_polynomial(x)]
+    return psi - Add(*quotients) + apart(Add(*quotients).together(), x) if len(quotients) > 1 else psi
+
+
+def _diverges(psi: Expr, x: Symbol, bound: Expr) -> bool:
+    """Whether a law is infinite at a bound."""
+    powers = (p.base for p in psi.atoms(Pow) if p.exp.is_negative)
+    inside = [*powers, *(node.args[0] for node in psi.atoms(log))]
+    vanish = any(e.has(x) and e.subs(x, bound).expand() == 0 for e in inside)
+    return vanish or psi.subs(x, bound).has(zoo, nan, oo, -oo)
+
+
+def _between(branch: Branch, x: Symbol, first: Expr, last: Expr) -> Branch:
+    """Name an implicit unknown between two bounds by the logarithm of the quotient of its distances from them.
+
+    What is linear in it is a mean of its values at the bounds, such that nothing cancels near either of them.
+    """
+    near, far = 1 / (1 + exp(x)), 1 / (1 + exp(-x))  # shares of the two bounds
+
+    def split(base: Expr) -> list[Expr]:
+        """The factors of a polynomial: shares of the bounds at which it vanishes, and what is left."""
+        if not base.is_polynomial(x):
+            return [base]
+        out: list[Expr] = []
+        width = last - first
+        for distance, share in (((x - first) / width, far), ((last - x) / width, near)):
+            rest, left = div(base, distance.expand(), x)
+            while base.has(x) and left.expand() == 0:
+                out, base = [*out, share], rest
+                rest, left = div(base, distance.expand(), x)
+        return [*out, placed(base)] if out else [base]
+
+    def placed(expr: Expr) -> Expr:
+        if not expr.has(x):
+            return expr
+        if expr == x or (expr.is_Add and not expr.diff(x).has(x)):
+            at_first, at_last = (expr.xreplace({x: end}).expand() for end in (first, last))
+            return at_first * near + at_last * far
+        if expr.is_Pow and len(factors := split(expr.base)) > 1:
+            return Mul(*(f**expr.exp for f in factors))
+        return expr.func(*map(placed, expr.args))
+
+    return Branch(
+        {q: placed(v) for q, v in branch.values.items()},
+        tuple(map(placed, branch.conditions)),
+        branch.label,
+        branch.implicit and (x, placed(branch.implicit[1])),
+    )
 
 
 def turned(branch: Branch, turn: Expr) -> Branch:
