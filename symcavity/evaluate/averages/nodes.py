@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sympy import Abs, Add, Expr, Pow, Sum, Symbol
+from sympy import Abs, Add, Expr, Mul, Pow, Sum, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -74,10 +74,11 @@ def join(expr: Any, joins: Callable[[Expr], bool]) -> Any:
     if expr.is_Add:
         sums: dict[Any, list[tuple[Expr, Expr]]] = {}
         for term in args:
-            factor, node = term.as_independent(Average, as_Add=False)
-            one = isinstance(node, Average) and not factor.has(SiteQuantity) and joins(node.body)
-            key = frozenset(q.family for q in own_quantities(node.body)) if one else None
-            sums.setdefault(key, []).append((term, factor * node.body if one else term))
+            nodes = [f for f in Mul.make_args(term) if isinstance(f, Average) and joins(f.body)]
+            factor = Mul(*(f for f in Mul.make_args(term) if f not in nodes))  # averages over other sites may be in it
+            one = len(nodes) == 1 and not own_quantities(factor)
+            key = frozenset(q.family for q in own_quantities(nodes[0].body)) if one else None
+            sums.setdefault(key, []).append((term, factor * nodes[0].body if one else term))
         args = [term for term, _ in sums.pop(None, ())]
         for key in sorted(sums, key=len):  # an average over fewer values is one over more as well
             if whole := next((other for other in sums if key < other), None):
