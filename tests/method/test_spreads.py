@@ -10,7 +10,6 @@ from symcavity import (
     ConvexProblem,
     Coupling,
     Feature,
-    Global,
     N,
     P,
     Quenched,
@@ -139,10 +138,6 @@ def test_what_is_not_derived_is_refused(solution):
             solution.variance(observable)
     with pytest.raises(ValuesError, match="two observables"):
         solution.covariance(q)
-    b = Global("b")
-    biased = ConvexProblem(Sum((y[mu] - heard - b) ** 2, (mu, 1, P)) / 2 + gamma * weights)
-    with pytest.raises(UnsupportedLaw, match="all sites share"):
-        biased.cavity().solve({**SIZE, y: {1: Rational(1, 2), 2: Rational(1, 2)}}).variance(q)
 
 
 def test_three_kinds_know_their_minimum_by_both_ways():
