@@ -207,7 +207,8 @@ def as_averages(theory: Theory, key: Any) -> Expr:
 def in_states(theory: Theory, body: Expr) -> Expr:
     """An expression of one site in its states, without sums over other sites."""
     own = theory.system.own(theory.system.rewritten.observable(Average(body)))
-    return without_fields(theory.system, own).args[0]
+    found = without_fields(theory.system, own)
+    return found.args[0] if isinstance(found, Average) else found  # a sum that the law holds at a number
 
 
 def _fed_back(site: Site, h: Heard) -> Expr:

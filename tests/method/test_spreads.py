@@ -57,6 +57,15 @@ def test_the_size_of_ridge_weights_on_noise(solution):
     assert float(solution.variance(q)) == pytest.approx(float(expected), rel=1e-12)
 
 
+def test_least_squares_without_a_penalty():
+    """q = y'(X (X'X)^-2 X')y, so that N Var(q) = 2 <1/s^2> = 4; E, half a chi-square of P - N, is independent of it."""
+    plain = ConvexProblem(Sum((y[mu] - heard) ** 2, (mu, 1, P)) / 2)
+    found = plain.cavity().solve({alpha: 2, y: Normal("y", 0, 1)})
+    assert float(found.variance(q)) == pytest.approx(4, rel=1e-12)
+    assert float(found.covariance("objective", "objective")) == pytest.approx(0.5, rel=1e-12)
+    assert abs(float(found.covariance("objective", q))) < 1e-12
+
+
 def test_its_covariance_with_the_minimum(solution):
     """E = y'(1 - X A X')y/2: N Cov = tr B (1 - X A X')/N = gamma <s/(s + gamma)^3>."""
     ridge_size = mpmath.mpf(1) / 3
