@@ -27,9 +27,13 @@ from sympy import (
     exp,
     false,
     log,
+    nan,
     oo,
+    pi,
     sign,
+    sqrt,
     true,
+    zoo,
 )
 from sympy.core.relational import Relational
 
@@ -81,6 +85,11 @@ class ImplicitAverage(Node):
         """The variable of integration."""
         return [self.x]
 
+    @property
+    def has_events(self) -> bool:
+        """Whether the integrand may jump inside the range: derivatives leave out what a jump that moves adds."""
+        return any(event.has(self.x) for event in self.args[0].atoms(Relational, sign, Heaviside))
+
     def _eval_subs(self, old: Expr, new: Expr) -> Expr | None:  # noqa: ARG002 - SymPy's signature
         return self if old == self.x else None
 
@@ -99,16 +108,13 @@ class ImplicitAverage(Node):
         return (self.func(*args), True) if changed else (self, False)
 
     def _eval_derivative(self, s: Symbol) -> Expr:
-        """Differentiate under the integral: at fixed z the unknown moves by ``-psi_s/psi_x``."""
+        """Differentiate under the integral, at fixed z: the unknown moves by ``-psi_s/psi_x``, and so do the ends."""
         if s == self.x or s not in self.free_symbols:
             return S.Zero
         expr, x, psi, low, high = self.args
-        if low.has(s) or high.has(s):
-            from sympy import Derivative
-
-            return Derivative(self, s, evaluate=False)
         moved = expr.diff(s) - expr.diff(x) * psi.diff(s) / psi.diff(x)
-        return ImplicitAverage(moved, x, psi, low, high)
+        inside = ImplicitAverage(moved, x, psi, low, high)
+        return inside + _at_end(expr, x, psi, high, s) - _at_end(expr, x, psi, low, s)
 
     def _sympystr(self, printer: Any) -> str:
         expr, x, psi = (printer.doprint(a) for a in self.args[:3])
@@ -121,6 +127,14 @@ class ImplicitAverage(Node):
         between = f"{above}{x}{below},\\; " if above or below else ""
         tex = f"\\left\\langle \\left. {expr} \\,\\right|\\, {between}{psi} = \\zeta \\right\\rangle_{{\\zeta}}"
         return f"{tex}^{{{exp}}}" if exp else tex
+
+
+def _at_end(expr: Expr, x: Symbol, psi: Expr, end: Expr, s: Symbol) -> Expr:
+    """What the integral gains where an end moves, in z; an end at infinity does not."""
+    z = psi.subs(x, end)
+    if z.has(oo, -oo, zoo, nan):
+        return S.Zero
+    return expr.subs(x, end) * exp(-(z**2) / 2) / sqrt(2 * pi) * z.diff(s)
 
 
 def implicit_average(expr: Expr, x: Symbol, psi: Expr, low: Expr = -oo, high: Expr = oo) -> Expr:

@@ -8,10 +8,11 @@ from typing import Any
 from sympy import Expr, S, Sum, Symbol
 
 from symcavity.model.equations import Equation
-from symcavity.model.fields import RandomField
+from symcavity.model.fields import FieldSymbol, RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.problem import Problem, SumCondition
-from symcavity.model.quantities import Global, SiteQuantity, Variable, site_quantities
+from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
+from symcavity.model.system import System
 
 
 @dataclass(frozen=True)
@@ -109,3 +110,19 @@ class Lagrangian:
             if body != 0:
                 out += Sum(body.xreplace(rule), kind.range)
         return out
+
+
+def slopes_in_shared(system: System) -> dict[Global, dict[Kind, Expr]]:
+    """The slope of the Lagrangian in each variable that all sites share, as what a site of each kind has of it."""
+    record = system.record
+    free = iter(g for g in system.globals if not g.is_bounded)
+    multipliers = {nu for nu, _ in record.conditions}
+    out: dict[Global, dict[Kind, Expr]] = {}
+    for parts, partner in zip(system.global_conditions, system.partners, strict=True):
+        variable = next(free) if partner is None else partner
+        moving = any(site_quantities(body, Variable, Field) or body.has(FieldSymbol) for body in parts.values())
+        if not moving and any(site_quantities(body) for body in parts.values()):
+            continue  # the mean of a parameter that is given is a number
+        turned = variable in (record.turned if partner is None else multipliers)
+        out[variable] = {kind: -body if turned else body for kind, body in parts.items()}
+    return out

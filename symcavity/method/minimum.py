@@ -27,6 +27,7 @@ from symcavity.algebra.joint import JointAverage
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import ParameterBook
 from symcavity.method.fluctuations import minimum_of
+from symcavity.method.lagrangian import slopes_in_shared
 from symcavity.method.matched import matching
 from symcavity.method.naming import at_zero
 from symcavity.method.theory import Theory
@@ -36,7 +37,7 @@ from symcavity.model.families import families
 from symcavity.model.fields import FieldSymbol
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, in_units_of_n, to_leading_order
 from symcavity.model.objective import objective_of
-from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
+from symcavity.model.quantities import Field, Global, SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import OrderParameter, Slope
@@ -89,19 +90,10 @@ class Minimum:
     @cached_property
     def _shared_slopes(self) -> dict[Global, Expr]:
         """The slope of the Lagrangian over N in each global variable."""
-        system = self.theory.system
-        free = iter(g for g in system.globals if not g.is_bounded)
-        multipliers = {nu for nu, _ in system.record.conditions}
-        out: dict[Global, Expr] = {}
-        for parts, partner in zip(system.global_conditions, system.partners, strict=True):
-            variable = next(free) if partner is None else partner
-            moving = any(site_quantities(body, Variable, Field) or body.has(FieldSymbol) for body in parts.values())
-            if not moving and any(site_quantities(body) for body in parts.values()):
-                continue  # the mean of a parameter that is given is a number
-            turned = variable in (system.record.turned if partner is None else multipliers)
-            total = Add(*(kind.ratio * _averaged(self.theory, body) for kind, body in parts.items())).expand(deep=False)
-            out[variable] = -total if turned else total
-        return out
+        return {
+            variable: Add(*(k.ratio * _averaged(self.theory, body) for k, body in parts.items())).expand(deep=False)
+            for variable, parts in slopes_in_shared(self.theory.system).items()
+        }
 
 
 def minimum(theory: Theory) -> Minimum:

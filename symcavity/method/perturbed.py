@@ -15,26 +15,33 @@ closed by the same averages.  At given overlaps ``y`` of two copies
 
 with the second derivatives ``H`` of ``V`` by ``y``, and ``a`` its mixed derivatives by ``y`` and ``p``.  Derivatives
 of ``G`` are taken off by parts over the Gaussian fields, so that observables and laws may jump.
+
+A variable ``g`` that all sites share is stationary as the overlaps are, and moves with ``p`` as they do: it adds
+``dM/dg dg`` to ``G``.  Its condition, that ``sum <dM/dg>`` vanishes, is one more linear equation, in which the average
+of a function ``G`` changes by ``d<G>/dg``.  ``p*N*g`` makes ``g`` itself an observable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from sympy import Add, Expr, S, cancel
+from sympy import Add, Derivative, Expr, S, Symbol, cancel
 
+from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import message_response
+from symcavity.method.close import averaged_over
 from symcavity.method.fluctuations import check_minimum, shared_overlaps
 from symcavity.method.heard import without_fields
+from symcavity.method.lagrangian import slopes_in_shared
 from symcavity.method.matched import answers
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind, N, in_units_of_n
-from symcavity.model.quantities import SiteQuantity, site_quantities
+from symcavity.model.quantities import Global, SiteQuantity, site_quantities
 from symcavity.record.symbols import OrderParameter
 from symcavity.sites.protocol import Heard
 from symcavity.sites.site import Site
@@ -99,15 +106,42 @@ class Perturbed:
     moved : tuple of Moved
     overlaps : Expr
         The sum over couplings of the overlaps of emissions and messages, in order parameters.
+    shared : dict
+        The slopes of the minima of single sites in each variable that all sites share, by their kind.
+    averaged : callable
+        A function of the states of a site, averaged, in order parameters and variables that all sites share.
     """
 
     sites: dict[Kind, tuple[Answered, ...]]
     shares: dict[Kind, Expr]
     moved: tuple[PairAverage, ...]
     overlaps: Expr
+    shared: dict[Global, dict[Kind, Expr]]
+    averaged: Callable[[Expr], Expr]
 
-    def moves(self, kind: Kind, symbol: OrderParameter) -> Expr:
-        """What a unit change of an order parameter adds to the minimum of a site."""
+    @property
+    def unknowns(self) -> list[Symbol]:
+        """What moves: order parameters, then the variables that all sites share."""
+        return [*(m.symbol for m in self.moved), *self.shared]
+
+    def slope(self, body: Expr, variable: Global) -> Expr:
+        """The derivative of the average of a function of a site in a variable that all sites share.
+
+        Raises
+        ------
+        UnsupportedLaw
+            If the average has none in formulas.
+        """
+        mean = self.averaged(body)
+        out = mean.diff(variable)
+        if out.has(Derivative) or any(a.has_events for a in mean.atoms(ImplicitAverage)):
+            raise _refused(f"{variable}, in which the average of {body!s:.80} has no derivative in formulas")
+        return out
+
+    def moves(self, kind: Kind, symbol: Symbol) -> Expr:
+        """What a unit change of an order parameter, or of a shared variable, adds to the minimum of a site."""
+        if symbol in self.shared:
+            return self.shared[symbol].get(kind, S.Zero)
         fields = self.sites[kind]
         terms = []
         for a in fields:
@@ -122,19 +156,27 @@ def perturbed(theory: Theory) -> Perturbed:
     Raises
     ------
     UnsupportedLaw
-        As :func:`symcavity.method.fluctuations.single_site_minima`; for fields of given emissions, variables that all
-        sites share, several fields of a site that are correlated, and couplings whose variance differs from site to
-        site.
+        As :func:`symcavity.method.fluctuations.single_site_minima`; for fields of given emissions, several fields of a
+        site that are correlated, couplings whose variance differs from site to site, and fields whose variance holds a
+        variable that all sites share.
     """
     check_minimum(theory)
     if given := [f for f in theory.system.fields if not f.states()]:
         raise _refused(f"{given[0].as_sum}, a field without states")
-    if theory.system.globals:
-        raise _refused(f"{theory.system.globals[0]}, which all sites share")
     sites = {kind: _fields(theory, site) for kind, site in theory.inserted.items()}
     moved = tuple(_moved(sites, symbol, meaning) for symbol, meaning in theory.order_parameters.items())
     shares = {kind: in_units_of_n(kind.size / N) for kind in sites}
-    return Perturbed(sites, shares, moved, theory.observable(shared_overlaps(theory)))
+    overlaps = theory.observable(shared_overlaps(theory))
+    held = [e for fields in sites.values() for a in fields for e in (a.variance, *a.back)]
+    for variable in theory.system.globals:
+        if any(e.has(variable) for e in [*held, overlaps, *(m.factor for m in moved)]):
+            raise _refused(f"{variable}, which stands in what sites send")
+    slopes = slopes_in_shared(theory.system)
+    idle = {e.lhs for e in theory.global_equations}  # a multiplier that is zero stays so
+    shared = {g: parts for g, parts in slopes.items() if g not in idle}
+    return Perturbed(
+        sites, shares, moved, overlaps, shared, lambda body: averaged_over(theory.inserted, Average(body))
+    )
 
 
 def _fields(theory: Theory, site: Site) -> tuple[Answered, ...]:
@@ -165,7 +207,8 @@ def as_averages(theory: Theory, key: Any) -> Expr:
 def in_states(theory: Theory, body: Expr) -> Expr:
     """An expression of one site in its states, without sums over other sites."""
     own = theory.system.own(theory.system.rewritten.observable(Average(body)))
-    return without_fields(theory.system, own).args[0]
+    found = without_fields(theory.system, own)
+    return found.args[0] if isinstance(found, Average) else found  # a sum that the law holds at a number
 
 
 def _fed_back(site: Site, h: Heard) -> Expr:
@@ -201,6 +244,6 @@ def _moved(sites: Mapping[Kind, tuple[Answered, ...]], symbol: OrderParameter, m
 def _refused(found: str) -> UnsupportedLaw:
     return UnsupportedLaw(
         f"The variance of observables is not derived with {found}.",
-        "convex problems of scalar fields, each independent with an answer of its own, without globals",
+        "convex problems of scalar fields, each independent with an answer of its own",
         "solution.variance('objective'), or the scatter of instances",
     )

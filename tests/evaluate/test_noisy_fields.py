@@ -9,7 +9,8 @@ from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, Quenched, System, alpha, average, i, mu
 from symcavity.algebra.gaussian import GaussianAverage
-from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.implicit import ImplicitAverage, implicit_average
+from symcavity.evaluate.averages.compiler import Compiled
 from symcavity.evaluate.averages.digits import ExactPass
 from symcavity.evaluate.averages.gaussian_laws import absorb
 from symcavity.evaluate.averages.integrals import LAWS, Pass
@@ -127,3 +128,25 @@ def test_labels_with_noise_are_those_of_a_wider_field():
     for equation in theory.equations:
         left, right = Pass([equation.lhs, equation.rhs])(env)
         assert left == pytest.approx(right, rel=1e-9)
+
+
+@pytest.mark.parametrize("symbol", ["shift", "edge"])
+def test_an_integrand_that_jumps_moves_with_its_ends(symbol):
+    """The derivative of the share of an implicit unknown beyond an edge, against differences of the normal law."""
+    shift, edge, x = Symbol("shift", real=True), Symbol("edge", real=True), Symbol("x", real=True)
+    share = implicit_average(Piecewise((x, x > edge), (0, True)), x, x + tanh(x - shift))
+    derivative = share.diff({"shift": shift, "edge": edge}[symbol])
+    at = {"shift": 0.3, "edge": 0.7}
+
+    def mean(move):
+        moved = {**at, symbol: at[symbol] + move}
+
+        def weighted(x):
+            z, back = x + mpmath.tanh(x - moved["shift"]), mpmath.sech(x - moved["shift"]) ** 2
+            return x * mpmath.npdf(z) * (1 + back)
+
+        return mpmath.quad(weighted, [moved["edge"], 2, 5, 12])
+
+    expected = (mean(mpmath.mpf("1e-5")) - mean(-mpmath.mpf("1e-5"))) / mpmath.mpf("2e-5")
+    found = Compiled(derivative, "numpy")({k: at[k.name] for k in derivative.free_symbols})
+    assert float(found) == pytest.approx(float(expected), rel=1e-7)

@@ -10,7 +10,6 @@ from symcavity import (
     ConvexProblem,
     Coupling,
     Feature,
-    Global,
     N,
     P,
     Quenched,
@@ -56,6 +55,15 @@ def test_the_size_of_ridge_weights_on_noise(solution):
     """|w|^2 = y' B y, B = X A^2 X', A = (X'X + gamma)^-1: N Var = 2 tr B^2/N, as the trace over X does not scatter."""
     expected = 2 * eigenvalues(lambda s: s**2 / (s + mpmath.mpf(1) / 3) ** 4, 2)
     assert float(solution.variance(q)) == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_least_squares_without_a_penalty():
+    """q = y'(X (X'X)^-2 X')y, so that N Var(q) = 2 <1/s^2> = 4; E, half a chi-square of P - N, is independent of it."""
+    plain = ConvexProblem(Sum((y[mu] - heard) ** 2, (mu, 1, P)) / 2)
+    found = plain.cavity().solve({alpha: 2, y: Normal("y", 0, 1)})
+    assert float(found.variance(q)) == pytest.approx(4, rel=1e-12)
+    assert float(found.covariance("objective", "objective")) == pytest.approx(0.5, rel=1e-12)
+    assert abs(float(found.covariance("objective", q))) < 1e-12
 
 
 def test_its_covariance_with_the_minimum(solution):
@@ -139,10 +147,6 @@ def test_what_is_not_derived_is_refused(solution):
             solution.variance(observable)
     with pytest.raises(ValuesError, match="two observables"):
         solution.covariance(q)
-    b = Global("b")
-    biased = ConvexProblem(Sum((y[mu] - heard - b) ** 2, (mu, 1, P)) / 2 + gamma * weights)
-    with pytest.raises(UnsupportedLaw, match="all sites share"):
-        biased.cavity().solve({**SIZE, y: {1: Rational(1, 2), 2: Rational(1, 2)}}).variance(q)
 
 
 def test_three_kinds_know_their_minimum_by_both_ways():

@@ -27,7 +27,10 @@ from symcavity.model.averages import Average
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import site_quantities
 
-SUPPORTED = "two kinds of sites with one coupling between them, and laws that are linear in states and fields"
+SUPPORTED = (
+    "two kinds of sites with one coupling between them, laws that are linear in states and fields, and no variables "
+    "that all sites share"
+)
 
 
 class NextOrder:
@@ -36,12 +39,12 @@ class NextOrder:
     Raises
     ------
     UnsupportedLaw
-        If laws are not linear, or there are not two kinds with one field each.
+        If laws are not linear, there are not two kinds with one field each, or all sites share a variable.
     """
 
     def __init__(self, solution: SolutionTable, found: Perturbed) -> None:
         self._solution, self._found = solution, found
-        if len(found.sites) != 2 or any(len(fields) != 1 for fields in found.sites.values()):
+        if found.shared or len(found.sites) != 2 or any(len(fields) != 1 for fields in found.sites.values()):
             raise UnsupportedLaw("The means to order 1/N are not known here.", SUPPORTED)
         self._slopes, self._at_zero = dict[Kind, Expr](), dict[Kind, Expr]()
         for kind, (field,) in found.sites.items():

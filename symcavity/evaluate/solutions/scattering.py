@@ -74,7 +74,8 @@ class Scattering(SolutionTable):
         ----------
         what : str or Expr
             ``'objective'``: the minimum of a declared convex problem, so that this is ``Var(E)/N`` of the minimum
-            ``E``.  Or a function of averages over sites, ``average(w[i]**2)``.
+            ``E``.  Or a function of averages over sites, ``average(w[i]**2)``, and of variables that all sites share:
+            an intercept, ``b``, or the multiplier of a condition on a sum, ``'nu'``.
 
         Returns
         -------
@@ -85,8 +86,8 @@ class Scattering(SolutionTable):
         Raises
         ------
         UnsupportedLaw
-            For systems of equations, vector fields and reciprocities; and for observables of problems with variables
-            that all sites share, with fields that are correlated, or with a teacher that is heard by itself.
+            For systems of equations, vector fields and reciprocities; and for observables of problems with fields that
+            are correlated, or with a teacher that is heard by itself.
         """
         if self._is_minimum(what):
             return self[self.task.variance_of_minimum()]
@@ -143,7 +144,7 @@ class Scattering(SolutionTable):
         ----------
         what : Variable or Expr
             A quantity of one kind of site, ``w`` or ``w[i] - t[i]``, with ``over=``; or an observable of an instance, a
-            function of averages or ``'objective'``, with another one.
+            function of averages and shared variables or ``'objective'``, with another one.
         other : Expr, optional
             The other observable.
         over : sequence of Quenched, optional

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from sympy import Dummy, Expr, Sum
+from sympy import Dummy, Expr, Sum, Symbol
 
 from symcavity.algebra.precision import mp
 from symcavity.errors import UnsupportedLaw
@@ -16,16 +17,32 @@ from symcavity.method.close import kind_of_body
 from symcavity.method.perturbed import PairAverage, Perturbed
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import site_quantities
+from symcavity.model.quantities import Global, site_quantities
 
-Parts = dict[Kind, list[tuple[Any, Expr]]]  # what each site has of an observable: numbers times functions of its states
 ZERO = mp.zero
+
+
+@dataclass
+class Parts:
+    """What an observable is made of, to first order.
+
+    Attributes
+    ----------
+    sites : dict
+        What a site of each kind has of it: numbers times functions of its states.
+    shared : dict
+        Its derivatives in variables that all sites share.
+    """
+
+    sites: dict[Kind, list[tuple[Any, Expr]]] = field(default_factory=dict)
+    shared: dict[Symbol, Any] = field(default_factory=dict)
 
 
 class Spreads:
     """N times the covariances of observables between instances, at a solution.
 
-    Each observable is a sum over sites, over N.  The averages that do not depend on it are taken once.
+    Each observable is a sum over sites, over N, or a variable that all sites share.  The averages that do not depend on
+    it are taken once.
     """
 
     def __init__(self, solution: SolutionTable, found: Perturbed) -> None:
@@ -64,8 +81,8 @@ class Spreads:
 
     def _of_kind(self, kind: Kind, parts: Parts, moves: Any) -> list[tuple[Any, Expr]]:
         """What is added to the minimum of a site, as numbers times functions of its fields."""
-        own = parts.get(kind, [])
-        basis = [self.found.moves(kind, m.symbol) for m in self.found.moved]
+        own = parts.sites.get(kind, [])
+        basis = [self.found.moves(kind, symbol) for symbol in self.found.unknowns]
         return [*own] + [(c, g) for c, g in zip(moves, basis, strict=True) if g != 0]
 
     def _covariance(self, kind: Kind, one: tuple[Parts, Any], other: tuple[Parts, Any]) -> Any:
@@ -95,24 +112,42 @@ class Spreads:
     @cached_property
     def _closed(self) -> Any:
         """The matrix of the linear equations of what moves."""
-        moved = self.found.moved
-        out = mp.eye(len(moved))
+        moved, unknowns = self.found.moved, self.found.unknowns
+        out = mp.matrix(len(unknowns), len(unknowns))
         for row, m in enumerate(moved):
-            for column, other in enumerate(moved):
-                value = self._answer(m, self.found.moves(m.kind, other.symbol))
-                if not m.is_response:
-                    fields = self.found.sites[m.kind]
-                    slopes = fields[m.fields[0]].slopes
-                    for a, slope in zip(fields, slopes, strict=True):
-                        grows = self._number(a.variance.diff(other.symbol))
-                        value += self._number(m.factor) * grows * self._mean(slope, slope) if grows else ZERO
-                out[row, column] -= value
+            for column, other in enumerate(unknowns):
+                out[row, column] = (row == column) - self._closure(m, other)
+        for row, variable in enumerate(self.found.shared, len(moved)):
+            for column, other in enumerate(unknowns):
+                out[row, column] = -mp.fsum(
+                    self._share(kind) * self._slope(self.found.moves(kind, other), variable)
+                    for kind in self.found.sites
+                )
         return out
 
+    def _closure(self, m: PairAverage, other: Symbol) -> Any:
+        """By how much the average that an order parameter stands for changes with an unknown."""
+        value = self._answer(m, self.found.moves(m.kind, other))
+        if m.is_response:
+            return value
+        fields = self.found.sites[m.kind]
+        for a, slope in zip(fields, fields[m.fields[0]].slopes, strict=True):
+            grows = self._number(a.variance.diff(other))
+            value += self._number(m.factor) * grows * self._mean(slope, slope) if grows else ZERO
+        return value
+
+    def _slope(self, g: Expr, variable: Global) -> Any:
+        """The derivative of the average of a function in a variable that all sites share."""
+        return self._number(self.found.slope(g, variable)) if g != 0 else ZERO
+
     def _moved_by(self, parts: Parts) -> Any:
-        moved = self.found.moved
-        right = mp.matrix([mp.fsum(c * self._answer(m, g) for c, g in parts.get(m.kind, [])) for m in moved])
-        return _solved(self._closed, right)
+        right = [mp.fsum(c * self._answer(m, g) for c, g in parts.sites.get(m.kind, [])) for m in self.found.moved]
+        for variable in self.found.shared:
+            terms = [
+                self._share(kind) * c * self._slope(g, variable) for kind, own in parts.sites.items() for c, g in own
+            ]
+            right.append(mp.fsum([parts.shared.get(variable, ZERO), *terms]))
+        return _solved(self._closed, mp.matrix(right))
 
     # -- two copies --------------------------------------------------------------------------------
 
@@ -161,7 +196,7 @@ def _solved(matrix: Any, right: Any) -> Any:
 def parts_of(
     solution: SolutionTable, observable: Expr, shares: Mapping[Kind, Expr], in_states: Callable[[Expr], Expr]
 ) -> Parts:
-    """What a site of each kind has of an observable that is a function of averages, to first order in these.
+    """What an observable is made of that is a function of averages and of variables that all sites share.
 
     Raises
     ------
@@ -173,19 +208,21 @@ def parts_of(
     marks = {node: Dummy(f"m{k}", real=True) for k, node in enumerate(nodes)}
     body = observable.xreplace(marks)
     inner = any(n.has(SiteResponse) or n.body.has(Average) for n in nodes)
-    if not nodes or body.has(Sum) or site_quantities(body) or inner:
+    shared = sorted(body.atoms(Global), key=str)
+    if not (nodes or shared) or body.has(Sum) or site_quantities(body) or inner:
         raise UnsupportedLaw(
             f"The variance of {observable!s:.80} between instances is not derived.",
-            "functions of averages over sites, such as average(w[i]*t[i])/sqrt(average(w[i]**2)), and 'objective'",
+            "functions of averages over sites, such as average(w[i]*t[i])/sqrt(average(w[i]**2)), of variables "
+            "that all sites share, and 'objective'",
             "theory.compare(sim, ...), for the scatter of instances",
         )
     back = {mark: node for node, mark in marks.items()}
-    out: Parts = {}
+    out = Parts(shared={g: solution.number(body.diff(g).xreplace(back)) for g in shared})
     for node, mark in marks.items():
         own = in_states(node.body)
         if not site_quantities(own):
             continue
         kind = kind_of_body(own)
         weight = solution.number(body.diff(mark).xreplace(back))
-        out.setdefault(kind, []).append((weight / solution.number(shares[kind]), own))
+        out.sites.setdefault(kind, []).append((weight / solution.number(shares[kind]), own))
     return out
