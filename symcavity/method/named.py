@@ -87,8 +87,8 @@ def in_names(theory: Theory) -> Iterator[Equation]:
         return
     rule = {symbol: instead for symbol, (_, instead) in taken.items()}
 
-    def written(expr: Expr) -> Expr:
-        return shortest(tidy(expr.xreplace(rule)).xreplace(short))
+    def written(expr: Expr, *, grouped: bool = True) -> Expr:
+        return shortest(tidy(expr.xreplace(rule)).xreplace(short), grouped=grouped)
 
     closed = theory.reduced_with_load if theory.system.fixed else theory.reduced
     found: list[Equation] = []
@@ -98,7 +98,7 @@ def in_names(theory: Theory) -> Iterator[Equation]:
         found.append(Equation(name, shortest(((written(expr) - instead) / slope + name).expand(deep=False))))
     yield from found
     for core in closed.core:
-        yield _solved(written(core), [name for name, _ in taken.values()])
+        yield _solved(written(core, grouped=False), [name for name, _ in taken.values()])
     for meaning in theory.order_parameters.values():  # of one site, where sites differ
         of_one = site_average(theory, meaning)
         if of_one is not None:
@@ -135,12 +135,14 @@ def tidy(expr: Expr) -> Expr:
     return tidy_arguments(expr.xreplace(rule))
 
 
-def shortest(expr: Expr) -> Expr:
+def shortest(expr: Expr, *, grouped: bool = True) -> Expr:
     """The shortest of an expression, its quotient of two polynomials, and the factors of these or of their terms."""
     masks = Masks()
     hidden = masks.hide(expr)
     found = [hidden, cancel(hidden), factor(cancel(hidden))]
-    top, bottom = map(_grouped, fraction(_shorter(found)))
+    top, bottom = fraction(_shorter(found))
+    if grouped:
+        top, bottom = _grouped(top), _grouped(bottom)
     if bottom.as_coeff_Add()[0].is_negative:
         top, bottom = -top, -bottom
     return masks.show(top / bottom)

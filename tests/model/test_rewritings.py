@@ -51,6 +51,7 @@ from symcavity.model.rewritings import REWRITINGS
 
 SIZES = {FEATURE: 4, DATUM: 3}
 x, z, w, lam = Coupling("x"), Coupling("z", variance=1), Feature("w"), Datum("lambda")
+beside = Coupling("v", variance=4 / N, correlation={x: 1})
 y, t = Quenched("y", mu, law={1: "1/2", -1: "1/2"}), Quenched("t", i)
 J = Coupling("J", between=(i, i))
 j, nu = symbols("j nu", integer=True)
@@ -82,6 +83,9 @@ DECLARATIONS = {
     "a common factor": Declaration((over_data((h - 1) ** 2) + size) / 3, ()),
     "a difference of couplings": Declaration(
         over_data((h - 2 * Sum(Coupling("v")[mu, i] * w[i], (i, 1, N)) - 1) ** 2) + size, ()
+    ),
+    "a coupling of correlation one": Declaration(
+        over_data((h - Sum(beside[mu, i] * w[i] ** 3, (i, 1, N)) - 1) ** 2) + size, ()
     ),
     "a norm": Declaration(over_data((h - 1) ** 2) / P + norm, (norm <= 2,)),
     "norms alone": Declaration(sqrt(over_data((h - 1) ** 2)) + sqrt(N) * norm, ()),
@@ -218,7 +222,7 @@ def check_rewriting(rewriting, before, after):
         return True
     for seed in range(3):
         world = World(seed)
-        for symbol, meaning in rewriting.symbols.items():
+        for symbol, meaning in (rewriting.symbols or getattr(rewriting, "meanings", {})).items():
             of_site = isinstance(symbol, SiteQuantity)
             world.meanings[symbol.family if of_site else symbol] = (symbol.args[1:], meaning) if of_site else meaning
         for one, other in zip(before.parts, rest, strict=False):
