@@ -19,6 +19,10 @@ of ``G`` are taken off by parts over the Gaussian fields, so that observables an
 A variable ``g`` that all sites share is stationary as the overlaps are, and moves with ``p`` as they do: it adds
 ``dM/dg dg`` to ``G``.  Its condition, that ``sum <dM/dg>`` vanishes, is one more linear equation, in which the average
 of a function ``G`` changes by ``d<G>/dg``.  ``p*N*g`` makes ``g`` itself an observable.
+
+A field ``u`` of given emissions, such as a teacher's, is the same in both copies.  At given ``u`` a trained field has a
+mean, its regression on ``u``, which moves with the overlap of both emissions, and the variance that is left; overlaps
+of the copies are taken at given ``u``.  The curvature in ``u`` that a given emission feels moves too.
 """
 
 from __future__ import annotations
@@ -28,20 +32,21 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from sympy import Add, Derivative, Expr, S, Symbol, cancel
+from sympy import Add, Derivative, Dummy, Expr, Matrix, S, Symbol, cancel
 
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import message_response
 from symcavity.method.close import averaged_over
 from symcavity.method.fluctuations import check_minimum, shared_overlaps
+from symcavity.method.given_emissions import curvatures
 from symcavity.method.heard import without_fields
 from symcavity.method.lagrangian import slopes_in_shared
 from symcavity.method.matched import answers
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind, N, in_units_of_n
-from symcavity.model.quantities import Global, SiteQuantity, site_quantities
+from symcavity.model.quantities import Global, Quenched, SiteQuantity, site_quantities
 from symcavity.record.symbols import OrderParameter
 from symcavity.sites.protocol import Heard
 from symcavity.sites.site import Site
@@ -54,18 +59,21 @@ class Answered:
     Attributes
     ----------
     eta : Expr
-        The cavity field, in the states of the site.
+        The cavity field, in the states of the site, less its mean at given other fields.
+    mean : Expr
+        That mean: the regression on the fields of given emissions.
     psi : Expr
         What the site answers: minus the derivative of its minimum by the field.
     slopes : tuple of Expr
         The derivatives of ``psi`` by each field of the site.
     variance : Expr
-        Of the cavity field, in order parameters.
+        Of the cavity field at given others, in order parameters.
     back : tuple of Expr
         What the answers to each field add to this one: self-couplings, in order parameters.
     """
 
     eta: Expr
+    mean: Expr
     psi: Expr
     slopes: tuple[Expr, ...]
     variance: Expr
@@ -73,24 +81,42 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class PairAverage:
-    """An order parameter, as the average of two answers, or of a slope, times a factor.
+class Overlap:
+    """An order parameter, as the mean square of an answer, times a factor.
 
     Attributes
     ----------
     symbol : OrderParameter
     kind : Kind
-    fields : tuple of int
-        The places of the two fields.
+    field : int
+        The place of the field.
     factor : Expr
-    is_response : bool
     """
 
-    symbol: OrderParameter
+    symbol: Symbol
     kind: Kind
-    fields: tuple[int, int]
+    field: int
     factor: Expr
-    is_response: bool
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A number that is linear in the minimum of a site: a response, or an overlap with a given emission.
+
+    Attributes
+    ----------
+    symbol : Symbol
+    kind : Kind
+    weight : Expr
+        Where a function is added to the minimum, the number grows by the average of both.
+    also : Expr
+        What it holds of other numbers that move.
+    """
+
+    symbol: Symbol
+    kind: Kind
+    weight: Expr
+    also: Expr = S.Zero
 
 
 @dataclass(frozen=True)
@@ -103,7 +129,9 @@ class Perturbed:
         The fields of a site of each kind.
     shares : dict
         The number of sites of each kind, over N.
-    moved : tuple of Moved
+    moved : tuple of Overlap and Weighed
+    bends : dict
+        Products of given emissions, with the kind of their sites, by the names of the curvatures that they feel.
     overlaps : Expr
         The sum over couplings of the overlaps of emissions and messages, in order parameters.
     shared : dict
@@ -114,7 +142,8 @@ class Perturbed:
 
     sites: dict[Kind, tuple[Answered, ...]]
     shares: dict[Kind, Expr]
-    moved: tuple[PairAverage, ...]
+    moved: tuple[Overlap | Weighed, ...]
+    bends: dict[Symbol, tuple[Kind, Expr]]
     overlaps: Expr
     shared: dict[Global, dict[Kind, Expr]]
     averaged: Callable[[Expr], Expr]
@@ -142,10 +171,13 @@ class Perturbed:
         """What a unit change of an order parameter, or of a shared variable, adds to the minimum of a site."""
         if symbol in self.shared:
             return self.shared[symbol].get(kind, S.Zero)
+        if symbol in self.bends:
+            sender, emissions = self.bends[symbol]
+            return emissions / 2 if sender == kind else S.Zero
         fields = self.sites[kind]
         terms = []
         for a in fields:
-            terms.append(a.variance.diff(symbol) * a.slopes[fields.index(a)])
+            terms.append(a.variance.diff(symbol) * a.slopes[fields.index(a)] + 2 * a.mean.diff(symbol) * a.psi)
             terms += [e.diff(symbol) * a.psi * b.psi for e, b in zip(a.back, fields, strict=True)]
         return -Add(*terms) / 2
 
@@ -156,26 +188,32 @@ def perturbed(theory: Theory) -> Perturbed:
     Raises
     ------
     UnsupportedLaw
-        As :func:`symcavity.method.fluctuations.single_site_minima`; for fields of given emissions, several fields of a
-        site that are correlated, couplings whose variance differs from site to site, and fields whose variance holds a
+        As :func:`symcavity.method.fluctuations.single_site_minima`; for several fields of a site that are correlated,
+        couplings whose variance differs from site to site, and fields whose variance holds a
         variable that all sites share.
     """
     check_minimum(theory)
-    if given := [f for f in theory.system.fields if not f.states()]:
-        raise _refused(f"{given[0].as_sum}, a field without states")
     sites = {kind: _fields(theory, site) for kind, site in theory.inserted.items()}
-    moved = tuple(_moved(sites, symbol, meaning) for symbol, meaning in theory.order_parameters.items())
+    moved = [_moved(theory, sites, symbol, meaning) for symbol, meaning in theory.order_parameters.items()]
+    bends = _bends(theory)
+    moved += bends
     shares = {kind: in_units_of_n(kind.size / N) for kind in sites}
     overlaps = theory.observable(shared_overlaps(theory))
     held = [e for fields in sites.values() for a in fields for e in (a.variance, *a.back)]
     for variable in theory.system.globals:
-        if any(e.has(variable) for e in [*held, overlaps, *(m.factor for m in moved)]):
+        if any(e.has(variable) for e in [*held, overlaps, *(m.factor for m in moved if isinstance(m, Overlap))]):
             raise _refused(f"{variable}, which stands in what sites send")
     slopes = slopes_in_shared(theory.system)
     idle = {e.lhs for e in theory.global_equations}  # a multiplier that is zero stays so
     shared = {g: parts for g, parts in slopes.items() if g not in idle}
     return Perturbed(
-        sites, shares, moved, overlaps, shared, lambda body: averaged_over(theory.inserted, Average(body))
+        sites,
+        shares,
+        tuple(moved),
+        {m.symbol: where for m, where in bends.items()},
+        overlaps,
+        shared,
+        lambda body: averaged_over(theory.inserted, Average(body)),
     )
 
 
@@ -190,13 +228,35 @@ def _fields(theory: Theory, site: Site) -> tuple[Answered, ...]:
         variance = site.covariance[h.eta, h.eta]
         if variance.has(SiteQuantity):
             raise _refused(f"{h.declared.coupling.family}, whose variance differs from site to site")
-        if any(site.covariance[h.eta, g.eta] != 0 for g in heard if g is not h):
+        alike = list(zip(_along(site, h), _given(site), strict=True))
+        lost = [Add(*(c * site.covariance[g.eta, f.eta] for c, f in alike)) for g in heard]
+        joint = [site.covariance[h.eta, g.eta] - part for g, part in zip(heard, lost, strict=True)]
+        if any(joint[k] != 0 for k, g in enumerate(heard) if g is not h):
             raise _refused(f"{site.kind.sites}, which hear fields that are correlated")
+        ahead = Add(*(factor * in_states(theory, f.declared.as_sum) for factor, f in alike))
+        back = tuple(_back(site, h, answered[g.declared]) for g in heard)
+        eta = in_states(theory, h.declared.as_sum) - _fed_back(site, h) - ahead
+        echoes = Add(*(site.means[k.symbol] * k.emission for k in h.feedback if not k.through.states()))
         psi = answered[h.declared]
         slopes = tuple(g.factor * message_response(theory.system, psi, g.declared) for g in heard)
-        back = tuple(_back(site, h, answered[g.declared]) for g in heard)
-        out.append(Answered(in_states(theory, h.declared.as_sum) - _fed_back(site, h), psi, slopes, variance, back))
+        out.append(Answered(eta, ahead + echoes, psi, slopes, joint[heard.index(h)], back))
     return tuple(out)
+
+
+def _given(site: Site) -> list[Heard]:
+    """The fields of given emissions, such as a teacher's, that a site hears."""
+    return [g for g in site.heard if not g.declared.states()]
+
+
+def _along(site: Site, h: Heard) -> list[Expr]:
+    """The regression of a cavity field on each field of given emissions."""
+    given = _given(site)
+    if not given:
+        return []
+    gram = Matrix([[site.covariance[f.eta, g.eta] for g in given] for f in given])
+    if gram.det() == 0:
+        raise _refused(f"{given[0].declared.as_sum}, a multiple of other fields")
+    return list(Matrix([[site.covariance[h.eta, g.eta] for g in given]]) * gram.inv())
 
 
 def as_averages(theory: Theory, key: Any) -> Expr:
@@ -225,20 +285,72 @@ def _back(site: Site, h: Heard, psi: Expr) -> Expr:
     return found
 
 
-def _moved(sites: Mapping[Kind, tuple[Answered, ...]], symbol: OrderParameter, meaning: Expr) -> PairAverage:
-    """An order parameter as the average of two answers of a site, or of a slope."""
+def _moved(
+    theory: Theory, sites: Mapping[Kind, tuple[Answered, ...]], symbol: OrderParameter, meaning: Expr
+) -> Overlap | Weighed:
+    """An order parameter as the average of answers of a site, or of a slope."""
     body = meaning.args[0]
-    answers = bool(body.has(SiteResponse))
-    for kind, fields in sites.items():
+    for kind, fields in sites.items() if isinstance(meaning, Average) else ():
         for k, a in enumerate(fields):
+            if body.has(SiteResponse):
+                if found := _response(theory, symbol, body, kind, k, fields):
+                    return found
+                continue
+            sent = cancel(body / a.psi) if a.psi != 0 else body
+            if all(isinstance(q.family, Quenched) for q in site_quantities(sent)) and site_quantities(sent):
+                return Weighed(symbol, kind, -sent * a.eta / a.variance)
             for m, b in enumerate(fields):
-                candidate = a.slopes[m] if answers else a.psi * b.psi
-                ratio = cancel(body / candidate) if candidate != 0 else body
-                if isinstance(meaning, Average) and not ratio.has(SiteQuantity, SiteResponse):
-                    if k != m and not answers:
+                ratio = _multiple(body, a.psi * b.psi)
+                if ratio is not None:
+                    if k != m:
                         raise _refused(f"{symbol}, an overlap of two answers")
-                    return PairAverage(symbol, kind, (k, m), ratio, answers)
+                    return Overlap(symbol, kind, k, ratio)
     raise _refused(f"{symbol} = {meaning}, which is no overlap and no response of what sites send")
+
+
+def _response(
+    theory: Theory, symbol: OrderParameter, body: Expr, kind: Kind, k: int, fields: tuple[Answered, ...]
+) -> Weighed | None:
+    """An order parameter as a slope of an answer, in a field of the site or in one of given emissions."""
+    a, site = fields[k], theory.inserted[kind]
+    for m, b in enumerate(fields):
+        if (ratio := _multiple(body, a.slopes[m])) is not None:
+            moment = a.eta * b.eta / (a.variance * b.variance) - (1 / a.variance if k == m else 0)
+            return Weighed(symbol, kind, -ratio * moment)
+    given, heard = _given(site), [h for h in site.heard if h.declared.states()]
+    for g in given:
+        slope = g.factor * message_response(theory.system, a.psi, g.declared)
+        ratio = _multiple(body, slope)
+        if ratio is not None:
+            gram = Matrix([[site.covariance[f.eta, e.eta] for e in given] for f in given]).inv()
+            row = given.index(g)
+            at = Add(*(gram[row, n] * in_states(theory, f.declared.as_sum) for n, f in enumerate(given)))
+            known = {meaning: s for s, meaning in theory.order_parameters.items()}
+            also = Add(*(_along(site, h)[row] * Average(a.slopes[m]).xreplace(known) for m, h in enumerate(heard)))
+            return Weighed(symbol, kind, -ratio * at * a.eta / a.variance, -ratio * also)
+    return None
+
+
+def _multiple(body: Expr, of: Expr) -> Expr | None:
+    """By which number an expression is a multiple of another one; None where it is none."""
+    ratio = cancel(body / of) if of != 0 else body
+    return None if ratio.has(SiteQuantity, SiteResponse) else ratio
+
+
+def _bends(theory: Theory) -> dict[Weighed, tuple[Kind, Expr]]:
+    """The curvatures that given emissions feel, with the kind and the product of these."""
+    marks = {kind: Dummy("M", real=True) for kind in theory.inserted}
+    known = {meaning: symbol for symbol, meaning in theory.order_parameters.items()}
+    out = {}
+    for k, c in enumerate(curvatures(theory, marks)):
+        mark = marks[c.hearer]
+        value = c.value.xreplace(known)
+        (node,) = (n for n in value.atoms(Average) if n.has(mark))
+        place = Dummy("m")
+        linear = value.xreplace({node: place})
+        weight = linear.diff(place) * in_states(theory, cancel(node.body / mark))
+        out[Weighed(Symbol(f"K_{k}"), c.hearer, weight, linear.xreplace({place: S.Zero}))] = c.sender, c.emissions
+    return out
 
 
 def _refused(found: str) -> UnsupportedLaw:

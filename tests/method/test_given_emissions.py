@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sympy import Max, Rational, Sum, Symbol, exp, log, sign
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, UnsupportedLaw, alpha, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, i, mu
 from symcavity.method import fluctuations as rules
 
 x, w, t, y = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("y", mu)
@@ -166,9 +166,10 @@ def test_a_teacher_through_couplings_of_its_own():
     assert variance(fit(Max(0, 1 - sign(other) * heard)), TWO) == pytest.approx(float(coin.variance()), rel=1e-9)
 
 
-def test_what_is_not_derived_is_refused():
-    with pytest.raises(UnsupportedLaw, match="without states"):
-        ridge(certain[mu]).cavity().solve({**SIZE, t: ONE}).variance(rules.Average(w[i] ** 2))
+def test_labels_that_are_drawn_scatter_weights_as_signs_do():
+    size = rules.Average(w[i] ** 2)
+    drawn, signs = (ridge(y).cavity().solve({**SIZE, t: ONE}).variance(size) for y in (certain[mu], sign(taught)))
+    assert float(drawn) == pytest.approx(float(signs), rel=1e-9)
 
 
 def test_a_teacher_that_is_heard_twice():

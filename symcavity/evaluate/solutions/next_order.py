@@ -28,8 +28,8 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import site_quantities
 
 SUPPORTED = (
-    "two kinds of sites with one coupling between them, laws that are linear in states and fields, and no variables "
-    "that all sites share"
+    "two kinds of sites with one coupling between them, laws that are linear in states and fields, no variables that "
+    "all sites share, and no fields of given emissions"
 )
 
 
@@ -39,12 +39,14 @@ class NextOrder:
     Raises
     ------
     UnsupportedLaw
-        If laws are not linear, there are not two kinds with one field each, or all sites share a variable.
+        If laws are not linear, there are not two kinds with one field each, all sites share a variable, or
+        emissions are given.
     """
 
     def __init__(self, solution: SolutionTable, found: Perturbed) -> None:
         self._solution, self._found = solution, found
-        if found.shared or len(found.sites) != 2 or any(len(fields) != 1 for fields in found.sites.values()):
+        plain = len(found.sites) == 2 and all(len(fields) == 1 for fields in found.sites.values())
+        if found.shared or found.bends or not plain:
             raise UnsupportedLaw("The means to order 1/N are not known here.", SUPPORTED)
         self._slopes, self._at_zero = dict[Kind, Expr](), dict[Kind, Expr]()
         for kind, (field,) in found.sites.items():

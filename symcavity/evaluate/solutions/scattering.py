@@ -86,8 +86,8 @@ class Scattering(SolutionTable):
         Raises
         ------
         UnsupportedLaw
-            For systems of equations, vector fields and reciprocities; and for observables of problems with fields that
-            are correlated, or with a teacher that is heard by itself.
+            For systems of equations, vector fields and reciprocities; and for observables of problems with trained
+            fields that are correlated.
         """
         if self._is_minimum(what):
             return self[self.task.variance_of_minimum()]

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from sympy import Dummy, Expr, Sum, Symbol
+from sympy import Dummy, Expr, S, Sum, Symbol
 
 from symcavity.algebra.precision import mp
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.given.values import GUARD
 from symcavity.evaluate.solutions.table import SolutionTable
 from symcavity.method.close import kind_of_body
-from symcavity.method.perturbed import PairAverage, Perturbed
+from symcavity.method.perturbed import Overlap, Perturbed, Weighed
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Global, site_quantities
@@ -47,7 +47,7 @@ class Spreads:
 
     def __init__(self, solution: SolutionTable, found: Perturbed) -> None:
         self.solution, self.found = solution, found
-        self.squares = [k for k, m in enumerate(found.moved) if not m.is_response]
+        self.squares = [k for k, m in enumerate(found.moved) if isinstance(m, Overlap)]
         self._known: dict[Expr, Any] = {}
 
     def covariance(self, one: Parts, other: Parts) -> Any:
@@ -59,6 +59,7 @@ class Spreads:
                 total += self._share(kind) * self._covariance(kind, (one, first), (other, second))
             turned = _solved(self._curvature, self._mixed(other, second))
             left = self._mixed(one, first)
+            total += self._tilted(first, second)
             return total - mp.fsum(left[k] * turned[k] for k in range(len(self.squares)))
 
     # -- averages ----------------------------------------------------------------------------------
@@ -99,15 +100,11 @@ class Spreads:
 
     # -- what moves --------------------------------------------------------------------------------
 
-    def _answer(self, m: PairAverage, g: Expr) -> Any:
-        """By how much an order parameter changes where a function is added to the minimum of its sites."""
-        fields = self.found.sites[m.kind]
-        k, j = m.fields
-        if not m.is_response:
-            return 2 * self._number(m.factor) * self._push(m.kind, k, g)
-        one, other = (self._number(fields[p].variance) for p in (k, j))
-        moment = self._mean(g, fields[k].eta, fields[j].eta) / (one * other)
-        return -self._number(m.factor) * (moment - (self._mean(g) / one if k == j else 0))
+    def _answer(self, m: Overlap | Weighed, g: Expr) -> Any:
+        """By how much a number changes where a function is added to the minimum of its sites."""
+        if isinstance(m, Overlap):
+            return 2 * self._number(m.factor) * self._push(m.kind, m.field, g)
+        return self._mean(g, m.weight)
 
     @cached_property
     def _closed(self) -> Any:
@@ -125,13 +122,13 @@ class Spreads:
                 )
         return out
 
-    def _closure(self, m: PairAverage, other: Symbol) -> Any:
-        """By how much the average that an order parameter stands for changes with an unknown."""
+    def _closure(self, m: Overlap | Weighed, other: Symbol) -> Any:
+        """By how much the average that a number stands for changes with an unknown."""
         value = self._answer(m, self.found.moves(m.kind, other))
-        if m.is_response:
-            return value
+        if isinstance(m, Weighed):
+            return value + self._number(m.also.diff(other))
         fields = self.found.sites[m.kind]
-        for a, slope in zip(fields, fields[m.fields[0]].slopes, strict=True):
+        for a, slope in zip(fields, fields[m.field].slopes, strict=True):
             grows = self._number(a.variance.diff(other))
             value += self._number(m.factor) * grows * self._mean(slope, slope) if grows else ZERO
         return value
@@ -179,7 +176,37 @@ class Spreads:
                         continue
                     for c, g in self._of_kind(kind, parts, moves):
                         out[r] += self._share(kind) * grows * c * self._push(kind, place, g)
+            for lost, kept in self._reductions:
+                rate = self._number(lost.diff(symbol))
+                for c, other in zip(moves, self.found.unknowns, strict=True):
+                    out[r] += rate * c * self._number(kept.diff(other)) / 2 if rate else ZERO
         return out
+
+    @cached_property
+    def _reductions(self) -> list[tuple[Expr, Expr]]:
+        """What overlaps of two copies weigh, and the variances at given emissions of others that they are part of.
+
+        The overlap of the copies is that at given ``u``, and a product of the overlaps of each with these emissions.
+        """
+        out = []
+        none = {self.found.moved[k].symbol: S.Zero for k in self.squares}
+        for symbol in none:
+            for fields in self.found.sites.values():
+                for a in fields:
+                    rate = a.variance.diff(symbol)
+                    if rate != 0:
+                        out.append((self.found.overlaps.diff(symbol) / rate, a.variance.xreplace(none)))
+        return out
+
+    def _tilted(self, first: Any, second: Any) -> Any:
+        """The part of what both copies move through their overlaps with given emissions."""
+        total, unknowns = ZERO, self.found.unknowns
+        for lost, kept in self._reductions:
+            for c, one in zip(first, unknowns, strict=True):
+                for d, other in zip(second, unknowns, strict=True):
+                    bent = kept.diff(one).diff(other)
+                    total += self._number(lost) * c * d * self._number(bent) / 2 if bent != 0 else ZERO
+        return total
 
 
 def _solved(matrix: Any, right: Any) -> Any:
