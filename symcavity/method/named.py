@@ -98,7 +98,9 @@ def in_names(theory: Theory) -> Iterator[Equation]:
         found.append(Equation(name, shortest(((written(expr) - instead) / slope + name).expand(deep=False))))
     yield from found
     for core in closed.core:
-        yield _solved(written(core, grouped=False), [name for name, _ in taken.values()])
+        names = [name for name, _ in taken.values()]
+        short_form, terms = written(core), written(core, grouped=False)  # the first may hide what equals a name
+        yield _solved(short_form, names) or _solved(terms, names) or Equation(short_form, short_form * 0)
     for meaning in theory.order_parameters.values():  # of one site, where sites differ
         of_one = site_average(theory, meaning)
         if of_one is not None:
@@ -158,15 +160,15 @@ def _shorter(some: list[Expr]) -> Expr:
     return min(some, key=lambda e: (size(e), len(str(e))))
 
 
-def _solved(expr: Expr, names: list[Symbol]) -> Equation:
-    """An equation with a name alone on the left, where it is what the others add up to."""
+def _solved(expr: Expr, names: list[Symbol]) -> Equation | None:
+    """An equation with a name alone on the left, where it is what the others add up to; else None."""
     for name in names:
         for term in Add.make_args(expr.expand(deep=False)):
             constant, rest = term.as_independent(name, as_Add=False)
             if rest == name and constant.is_number:
                 rest = (name - expr / constant).expand(deep=False)
                 return Equation(name, Add(*map(_joined, Add.make_args(rest))))
-    return Equation(expr, expr * 0)
+    return None
 
 
 def _joined(term: Expr) -> Expr:
