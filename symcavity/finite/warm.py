@@ -15,6 +15,7 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.averages.integrals import Pass
 from symcavity.finite.instance import Instance
 from symcavity.finite.warm_sums import BEYOND, ConditionsOnSums
+from symcavity.method.first import answering
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Weight, weighed_field
@@ -82,6 +83,11 @@ class WarmInstance:
             return function(*values, at=at)[0]
 
         return evaluated
+
+    def still(self, kind: Kind, body: Expr, response: float, zero: Sequence[Expr]) -> np.ndarray:
+        """An expression of sites that have not spoken yet: some quantities are zero, and respond by a number."""
+        body = answering(body, response).xreplace(dict.fromkeys(zero, S.Zero))
+        return np.broadcast_to(self.call(body, [])(), (self.size(kind),))
 
     def calls(self, exprs: Sequence[Expr], arguments: Sequence[Any]) -> Callable[..., list[np.ndarray]]:
         """Several expressions of one site, together: what is integrated in them shares its nodes, and what is equal.

@@ -12,14 +12,14 @@ from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Add, Dummy, Expr, Float, S, oo, zoo
+from sympy import Add, Dummy, Expr, S, oo, zoo
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.finite.broken import SiteStates
 from symcavity.finite.compiled import CompiledLaw
 from symcavity.finite.warm import WarmInstance
-from symcavity.model.averages import Expect, SiteResponse
+from symcavity.model.averages import SiteResponse
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Law, Weight
@@ -289,10 +289,7 @@ class WarmSites:
     def still(self, body: Expr, response: float) -> np.ndarray:
         """An expression of sites that have not spoken yet: their states are zero, and respond by a number."""
         weight = self.site.weight
-        body = body.replace(lambda e: isinstance(e, Expect), lambda e: e.body)
-        rule: dict[Any, Expr] = {r: Float(response) for r in body.atoms(SiteResponse)}
-        rule |= dict.fromkeys([weight.mean, *weight.states, *self.site.averages.heard], S.Zero)
-        return np.broadcast_to(self.w.call(body.xreplace(rule), [])(), (self.w.size(self.kind),))
+        return self.w.still(self.kind, body, response, [weight.mean, *weight.states, *self.site.averages.heard])
 
     def solve(
         self,

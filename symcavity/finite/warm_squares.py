@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, Float, Matrix, S
+from sympy import Dummy, Expr, Matrix, S
 
 from symcavity.finite.broken import SiteStates
 from symcavity.finite.compiled import CompiledLaw
@@ -121,10 +121,7 @@ class SquareSites(WarmSites):
 
     def still(self, body: Expr, response: float) -> np.ndarray:
         """An expression of sites that have not spoken yet: fields and forces are zero, and respond by a number."""
-        body = body.replace(lambda e: isinstance(e, Expect), lambda e: e.body)
-        rule: dict[Any, Expr] = {r: Float(response) for r in body.atoms(SiteResponse)}
-        rule |= dict.fromkeys(self.site.means, S.Zero)
-        return np.broadcast_to(self.w.call(body.xreplace(rule), [])(), (self.w.size(self.kind),))
+        return self.w.still(self.kind, body, response, self.site.means)
 
     def solve(
         self,

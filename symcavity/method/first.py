@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any
 
 from sympy import Expr, Float, S
 
@@ -18,6 +17,12 @@ from symcavity.sites.site import Site
 def is_summed(system: System) -> bool:
     """Whether all sites fluctuate: their averages are written where nothing is heard, where others have a limit."""
     return all(law.weight is not None and not law.weight.is_cold for law in system.laws.values())
+
+
+def answering(body: Expr, response: float) -> Expr:
+    """An expression of states that do not fluctuate, and answer to their sources by a number."""
+    body = body.replace(lambda e: isinstance(e, Expect), lambda e: e.body)
+    return body.xreplace({r: Float(response) for r in body.atoms(SiteResponse)})
 
 
 @dataclass(frozen=True)
@@ -35,9 +40,7 @@ class StillEnsemble:
 
     def _still(self, body: Expr) -> Expr:
         given = {self.site.law.carrier(h.declared).lhs for h in self.site.heard if not h.declared.states()}
-        body = body.replace(lambda e: isinstance(e, Expect), lambda e: e.body)
-        rule: dict[Any, Expr] = {r: Float(self.response) for r in body.atoms(SiteResponse)}
-        body = body.xreplace(rule)
+        body = answering(body, self.response)
         return body.xreplace({q: S.Zero for q in site_quantities(body, Variable, Field) if q not in given})
 
     def average(self, body: Expr) -> Expr:
