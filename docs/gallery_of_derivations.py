@@ -5,7 +5,6 @@ import hashlib
 import importlib
 import inspect
 import re
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -68,10 +67,7 @@ def is_stale(file, mark):
 def write(folder):
     """Write the scripts; what did not change keeps its file, so that it is not run again."""
     folder.mkdir(exist_ok=True)
-    names = list(installed())
-    with ProcessPoolExecutor() as pool:  # each script imports its derivation
-        scripts = list(pool.map(script, names))
-    wanted = {f"plot_{name}.py": text for name, text in zip(names, scripts, strict=True)}
+    wanted = {f"plot_{name}.py": script(name) for name in installed()}
     wanted["GALLERY_HEADER.rst"] = HEADER
     for path in folder.iterdir():
         if path.is_file() and path.name not in wanted:

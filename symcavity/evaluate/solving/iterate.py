@@ -76,6 +76,12 @@ def evolve(closed: ClosedMap, x: np.ndarray, env: Mapping[Any, Any], grids: Grid
     for n in range(2 * PATIENCE if closed.patient else MOST):
         tick(f"state evolution, step {n}")
         close = now.close if closed.patient and n == PATIENCE else close
+        if n >= again:  # conditions are met at every place of the map, as acceleration would leave them
+            met = _met(closed, place(t), env, grids)
+            missed = 0 if met is not None else missed + 1
+            again = n + max(1, missed - OFTEN)  # what is met nowhere is tried less and less often
+            if met is not None:
+                t = met if plain else closed.chart(met)
         image = closed.image(place(t), env, grids)
         if image is None:
             undefined += 1
@@ -85,11 +91,6 @@ def evolve(closed: ClosedMap, x: np.ndarray, env: Mapping[Any, Any], grids: Grid
             t = trail[-1][0] + trail[-1][1] if len(trail) > 2 else (t + trail[-1][0]) / 2
             trail = trail[-1:]
             continue
-        if n >= again:
-            met = _met(closed, image, env, grids)
-            missed = 0 if met is not None else missed + 1
-            again = n + max(1, missed - OFTEN)  # what is met nowhere is tried less and less often
-            image = image if met is None else met
         step = (image if plain else closed.chart(image)) - t
         faded = (closed.signs != 0) & (np.abs(image) <= NOTHING)
         if not plain and np.max(np.abs(step[~faded]), initial=0.0) < now.close:  # all else has nearly settled
