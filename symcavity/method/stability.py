@@ -91,6 +91,18 @@ class Gains:
             return self.matrix[0][1] * self.matrix[1][0]
         return None
 
+    @property
+    def rounds(self) -> tuple[tuple[Expr, ...], ...]:
+        """The matrix without what leads to no round: it has the same eigenvalues, and is finite in more cases."""
+        places = range(len(self.matrix))
+        leads = {(k, n) for n in places for k in places if self.matrix[n][k] != 0}
+        for through in places:
+            leads |= {(k, n) for k in places for n in places if {(k, through), (through, n)} <= leads}
+        kept = {(n, k) for n, k in leads if (k, n) in leads}
+        return tuple(
+            tuple(e if (n, k) in kept else S.Zero for k, e in enumerate(row)) for n, row in enumerate(self.matrix)
+        )
+
 
 def gains(system: System, sites: Mapping[Kind, Site]) -> Gains:
     """Follow a small independent change of all cavity fields through the sites to the fields that they cause.
@@ -201,6 +213,9 @@ def stability_steps(theory: Any, make: StepMaker) -> list[Step]:
         for s, size in zip(found.spreads, now, strict=True)
     ]
     fixed = any(f.emission.xreplace(dict.fromkeys(f.states(), 0)) != 0 for f in theory.system.fields)
+    squared = {node: theory.observable(node) for node in sorted(averages, key=str)}
+    boundless = [node for node, value in squared.items() if value.is_infinite]
+    infinite = bool(boundless) and any(e.has(*boundless) for row in found.rounds for e in row)
     steps = [
         make(
             "stability.spread",
@@ -214,7 +229,7 @@ def stability_steps(theory: Any, make: StepMaker) -> list[Step]:
         make(
             "stability.average",
             "stability_average",
-            [Equation(node, theory.observable(node)) for node in sorted(averages, key=str)],
+            [Equation(node, value) for node, value in squared.items()],
             rests_on=tuple(f"{kind.key}.solution" for kind in theory.inserted),
         ),
     ]
@@ -227,7 +242,8 @@ def stability_steps(theory: Any, make: StepMaker) -> list[Step]:
             [] if product is None else [Equation(gain, product)],
             data={
                 "round": found.there_and_back, "gain": gain, "convex": theory.system.convex,
-                "globals": list(theory.system.globals),
+                "globals": list(theory.system.globals), "infinite": infinite,
+                "lowest": any(law.weight is not None and law.weight.is_cold for law in theory.system.laws.values()),
             },
             rests_on=("stability.spread",),
             evidence={"symbols": symbols},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Matrix, S, cancel
+from sympy import Add, Dummy, Expr, Matrix, Poly, S, cancel
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
@@ -55,3 +55,21 @@ def weights(
                 "responses with quenched weights there",
             )
     return marked.xreplace(dict.fromkeys(marks.values(), S.Zero)), found
+
+
+def infinite_square(body: Expr, jumping: Sequence[SiteResponse], unknowns: Sequence[Any]) -> Expr | None:
+    """The average of a body that holds the square of a response that jumps: infinite, as that of a delta function is.
+
+    None where it holds none, or where the sign is not known.
+    """
+    if not body.is_polynomial(*jumping):
+        return None
+    steep = [(powers, factor) for powers, factor in Poly(body, *jumping).terms() if sum(powers) > 1]
+    if not steep or any(max(powers) < sum(powers) or sum(powers) % 2 for powers, _ in steep):
+        return None  # products of responses that jump at places of their own may vanish
+    if any(set(site_quantities(factor)) & set(unknowns) for _, factor in steep):
+        return None
+    for sign, has_sign in ((1, "is_positive"), (-1, "is_negative")):
+        if all(getattr(factor, has_sign) for _, factor in steep):
+            return sign * S.Infinity
+    return None

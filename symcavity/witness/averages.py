@@ -20,10 +20,10 @@ from symcavity.sites.sets.averages import ProjectionAverage
 from symcavity.witness.declared import declared_of, kind_of
 from symcavity.witness.direct import direct_average, hold
 from symcavity.witness.joint import compile_together
-from symcavity.witness.lowest import steep
 from symcavity.witness.points import solved_point
 from symcavity.witness.registry import fewer, largest, numeric, result, witness
 from symcavity.witness.set_averages import vector_average
+from symcavity.witness.steep import steep
 from symcavity.witness.world import same
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from sympy import DiracDelta, Expr, Rational, S, solve
 
 from symcavity.algebra.quadrature import break_points
-from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import SiteQuantity
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.registry import result, witness
@@ -18,9 +17,7 @@ from symcavity.witness.states import Summed
 from symcavity.witness.thermal import admitted, numbers_at
 
 FIELDS = 241  # places of the field at which the lowest state is looked for
-HALVINGS = 12
 TURNS, STEP, FINEST, NONE = 40, 4e-3, 1e-7, 1e-9  # of a feedback that is turned on, and of steps downhill
-JUMP = 1e-3  # of what a state moves by between far fields, where its largest jump is looked for
 ELSEWHERE = Rational(3, 8)  # where fields beside the first keep still
 FAR = 6.0  # in the field's standard deviations
 STATES, ROUNDS = 20001, 3  # of a continuous state, on ever finer grids
@@ -191,23 +188,3 @@ def _summed_up(site: SearchedSite, slope: Expr, low: float, high: float) -> floa
         places = (a + b + (b - a) * z) / 2
         total += sum(float(rest.xreplace({eta: S(v)})) * u for v, u in zip(places, w, strict=True)) * (b - a) / 2
     return total
-
-
-def steep(theory: Any, square: Expr) -> list[Verdict]:
-    """That the average of a squared slope is infinite: the state jumps between two fields, however close they are."""
-    (kind,) = {k for r in square.atoms(SiteResponse) for k in r.state.site}
-    site = SearchedSite(theory, kind)
-    fields = site.fields()
-    found = np.array([site.lowest(float(field))[0] for field in fields])
-    k = int(np.argmax(np.diff(found)))
-    low, high = float(fields[k]), float(fields[k + 1])
-    ends = [found[k], found[k + 1]]
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        here = site.lowest(middle)[0]
-        if abs(here - ends[0]) < abs(here - ends[1]):
-            low, ends[0] = middle, here
-        else:
-            high, ends[1] = middle, here
-    ok = bool(ends[1] - ends[0] > JUMP * (found[-1] - found[0]))
-    return result(BRUTE_FORCE, ok, "a search for the lowest state at ever closer fields", "no jump is found")

@@ -180,6 +180,13 @@ def _laid(solution: Any, plain: Any, order: list[Symbol], quiet: dict[Any, Expr]
     return out
 
 
+def states_at(
+    solution: Any, plain: Any, order: list[Symbol], quiet: dict[Any, Expr], body: Expr, fields: np.ndarray
+) -> np.ndarray:
+    """An expression in the states of a site at some fields, without sources: on the branches that hold there."""
+    return _on_branches(_laid(solution, plain, order, quiet), lambda e: plain(e.xreplace(quiet)), body, fields)
+
+
 def _on_branches(
     laid: list[tuple[Any, ...]], read: Callable[[Expr], Expr], body: Expr, fields: np.ndarray
 ) -> np.ndarray:

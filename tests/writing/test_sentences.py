@@ -2,11 +2,13 @@
 
 import importlib
 import re
+import warnings
 from importlib.resources import files
 
 import pytest
-from sympy import Symbol
+from sympy import Eq, Sum, Symbol, sign
 
+from symcavity import Coupling, Datum, Feature, N, P, System, i, mu
 from symcavity.writing.fragments import EarlierSteps, Emphasis, Show
 from symcavity.writing.reader import read
 from symcavity.writing.words import BadTemplate, Said, names_in, say, sentence, templates
@@ -300,3 +302,23 @@ def test_an_elimination_that_says_what_an_equation_says_is_not_displayed():
 def test_a_section_in_text_has_one_blank_line_between_paragraphs():
     problem = importlib.import_module("symcavity.derivations.random_features").problem
     assert "\n\n\n" not in problem.cavity().derivation.to_text(detail="paper")
+
+
+@pytest.mark.parametrize("name", ["bidirectional_memory", "best_subset", "gardner"])
+def test_an_infinite_stability_is_said_where_states_jump_with_what_comes_back(name):
+    module = importlib.import_module(f"symcavity.derivations.{name}")
+    theory = module.problem.cavity()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        stability = theory.solve(module.values).stability
+    assert ("is infinite" in theory.derivation.to_text()) == (stability == float("inf")) == (name != "gardner")
+
+
+def test_a_jump_that_is_only_passed_on_makes_no_stability_infinite():
+    w, t, x = Feature("w"), Datum("t"), Coupling("x")
+    heard = Eq(t[mu], sign(Sum(x[mu, i] * 1, (i, 1, N))))
+    learned = Eq(w[i], Sum(x[mu, i] * t[mu], (mu, 1, P)))
+    assert "is infinite" not in System([learned, heard]).cavity().derivation.to_text()
+    j = Symbol("j", integer=True)
+    returned = Eq(w[i], sign(Sum(Coupling("J", between=(i, i))[i, j] * w[j], (j, 1, N))))
+    assert "is infinite" in System([returned]).cavity().derivation.to_text()

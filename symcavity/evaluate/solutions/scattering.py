@@ -56,7 +56,7 @@ class Scattering(SolutionTable):
         found = self.task.gains()
         if (product := found.product) is not None:
             return self[product]
-        matrix = mp.matrix([[self.number(e) if e != 0 else 0 for e in row] for row in found.matrix])
+        matrix = mp.matrix([[self.number(e) if e != 0 else 0 for e in row] for row in found.rounds])
         if any(mp.isinf(e) for e in matrix):  # where states jump
             return given_out(mp.inf)
         with mp.workdps(self.dps + GUARD):
@@ -224,11 +224,11 @@ class Scattering(SolutionTable):
             Where the stability is not derived, and for limits with states at rest.
         """
         found, order = self.task.gains(), list(self.task.kinds)
-        gain = np.array([[float(self.number(e)) if e != 0 else 0.0 for e in row] for row in found.matrix])
+        gain = np.array([[float(self.number(e)) if e != 0 else 0.0 for e in row] for row in found.rounds])
         if not np.all(np.isfinite(gain)):
             raise UnsupportedLaw(
-                "In a limit where states vanish, the pace of message passing is not defined.",
-                "solutions of closed equations",
+                "The pace of message passing is not defined: squared responses have no finite average here.",
+                "solutions of closed equations whose states do not jump",
             )
         same = [order.index(s.sender) < order.index(s.hearer) for s in found.spreads]
 

@@ -44,7 +44,7 @@ from symcavity.sites.branching.shifts import Shift, find_shift
 from symcavity.sites.branching.simplified import cancelled, cleared, odd_signs, settled, without_order
 from symcavity.sites.branching.solution import SiteSolution
 from symcavity.sites.branching.thresholds import Thresholds, find_thresholds
-from symcavity.sites.by_parts import by_parts, weights
+from symcavity.sites.by_parts import by_parts, infinite_square, weights
 from symcavity.sites.quenched_laws import at_value, over_laws, quenched_average, switches_events
 
 JUMPS = (sign, Heaviside, Piecewise)
@@ -193,7 +193,9 @@ class SiteEnsemble:
             return out
         stein = [r for r in body.atoms(SiteResponse) if self._jumps(r)]
         if stein:
-            return self._by_parts(body, stein)
+            inner = all(self._source(r)[1] == self.solution.inner for r in stein)
+            found = infinite_square(body, stein, self.solution.unknowns) if inner else None
+            return self._by_parts(body, stein) if found is None else found
         thresholds = self.thresholds
         if thresholds is not None and (out := thresholds.average(self, body)) is not None:
             return out
