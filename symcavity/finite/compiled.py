@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Abs, DiracDelta, Dummy, Expr, Max, Min, Ne, Piecewise, Pow, S, Symbol, sympify
+from sympy import Abs, DiracDelta, Dummy, Expr, Heaviside, Max, Min, Ne, Piecewise, Pow, S, Symbol, sign, sympify
 from sympy.core.function import AppliedUndef
 from sympy.tensor.indexed import Indexed
 
@@ -141,6 +141,8 @@ class CompiledLaw:
         The fields that sum states; others sum given parameters.
     affine : bool
         Whether everything is affine in the unknowns, the fields and the globals.
+    steps : Table
+        What decides on which side of a jump a state is: the arguments of signs and steps that states move.
     sets : SetPart or None
         The convex set in the law.
     """
@@ -182,7 +184,9 @@ class CompiledLaw:
         self.p_shared, self.q_shared = (self._matrix(e, list(system.globals)) for e in (ps, qs))
         self.emission, self.emits = self._vector(emissions), self._matrix(emissions, z)
         every = [*equations, *ps, *qs, *emissions]
-        self.affine = self.sets is None and all(
+        jumps = {a for e in every for a in e.atoms(sign, Heaviside) if a.has(*z, *(fields[m] for m in self.moving))}
+        self.steps = self._vector([a.args[0] for a in sorted(jumps, key=str)])
+        self.affine = self.sets is None and not jumps and all(
             not slope_almost_everywhere(e, s).has(*moving) for e in every for s in moving if e.has(s)
         )
         self.carrier = [

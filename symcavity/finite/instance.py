@@ -21,6 +21,7 @@ from symcavity.model.quantities import Quenched
 
 _QUENCHED, _COUPLINGS, _LABELS, _ANEW = 0, 1, 3, 4
 FRESH = 1000
+_ON_JUMP = 1e-12  # of the largest state: on which side of a jump it is cannot be said
 
 
 @dataclass
@@ -246,13 +247,18 @@ class Instance:
         return [*state.site[kind].T, *fields.T, *state.shared, *known, *self.constants, *sets]
 
     def residuals(self, state: State) -> Residuals:
-        """Evaluate the equations of the system at a state; how it was found does not matter."""
+        """Evaluate the equations of the system at a state; how it was found does not matter.
+
+        None holds on a jump, where states have no side, as those of units with a threshold at silence.
+        """
         worst, sign, slack = 0.0, 0.0, 0.0
         total = np.zeros(self.system.count)
         for kind, law in self.system.laws.items():
             n = self.size[kind]
             args = self.arguments(kind, state, self.fields(kind, state))
             worst = max(worst, largest(law.residual(args, n) - self.source[kind]))
+            if np.any(np.abs(law.steps(args, n)) <= _ON_JUMP * largest(*state.site.values())):
+                worst = np.inf
             p, q = law.p(args, n), law.q(args, n)
             sign = max(sign, largest(np.minimum(p, 0), np.minimum(q, 0)))
             with np.errstate(invalid="ignore"):

@@ -30,11 +30,13 @@ from symcavity.finite.newton import (
 from symcavity.finite.quadratic import Assembled, quadratic_program
 from symcavity.finite.stability import leading_eigenvalue
 from symcavity.finite.units import InstanceUnits
+from symcavity.finite.updates import updated
 from symcavity.finite.vertices import decided
 from symcavity.model.kinds import Kind
 from symcavity.model.system import System
 
 ACCEPTED, _VANISHING, _HOPEFUL = 1e-8, 1e-12, 1e-3
+UPDATES = "updates of single sites"
 _SHARPER, _DRIFTING, _FAR, _FEW = 0.1, 1e-4, 1e6, 6
 
 
@@ -290,6 +292,12 @@ def _strict(at: dict[Kind, Gaps]) -> bool:
     return True
 
 
+def _by_updates(instance: Instance) -> Iterator[SolvedInstance | Missed]:
+    state = updated(instance)
+    found = None if state is None else _finish(instance, state, UPDATES)
+    yield found or Missed(state, "" if state else ": sites that jump never came to rest as they were updated")
+
+
 def _by_newton(instance: Instance) -> Iterator[SolvedInstance | Missed]:
     start = finite_start(instance)
     start.active = {
@@ -333,6 +341,11 @@ def _holds_set(compiled: CompiledSystem) -> bool:
     return any(law.sets is not None for law in compiled.laws.values())
 
 
+def _jumps(compiled: CompiledSystem) -> bool:
+    steps = any(law.steps.shape[0] for law in compiled.laws.values())
+    return steps and not compiled.declared.convex and not _holds_set(compiled)
+
+
 def _smooth(compiled: CompiledSystem) -> bool:
     return not compiled.pairs and not _holds_set(compiled)
 
@@ -348,6 +361,7 @@ def _bounded(compiled: CompiledSystem) -> bool:
 METHODS = (  # in the order in which they are tried
     Method("cutting planes", _holds_set, _by_cuts),
     Method("newton", _smooth, _by_newton),
+    Method(UPDATES, _jumps, _by_updates),
     Method("message passing", _paired, _by_messages),
     Method("held multipliers", _bounded, _by_held),
     Method("interior point", _paired, _by_path),

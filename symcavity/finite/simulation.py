@@ -16,7 +16,7 @@ from symcavity.finite.certificate import evidence
 from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.finite.instance import Residuals
 from symcavity.finite.labels import label
-from symcavity.finite.minimum import solve_instance
+from symcavity.finite.minimum import UPDATES, solve_instance
 from symcavity.finite.observables import Reader
 from symcavity.finite.redrawn import FEWEST, drawn_again, participation, varied
 from symcavity.finite.sample import Sample
@@ -276,7 +276,8 @@ class Simulation(Instances):
         known = [s for s in self.feasible if s.solved.leading is not None]
         if known:
             said = f"{len(self.unstable)} unstable ({listed(self.unstable)})" if self.unstable else "all stable"
-            lines.append(f"fixed points found from all variables at zero: {said}; there may be others")
+            begun = "random states" if any(s.solved.method == UPDATES for s in known) else "all variables at zero"
+            lines.append(f"fixed points found from {begun}: {said}; there may be others")
         if self.feasible:
             lines.append(f"residuals: {self.residuals}")
         return "\n".join(lines)

@@ -26,6 +26,7 @@ Arranged = tuple[tuple[Region, ...], tuple[Branch, ...], Expr, tuple[Relational,
 
 TRIALS = 2000
 OVERFLOW = 300.0  # beyond, exponentials overflow, and an undefined value says nothing
+_JUMPS = "where a jump meets its own feedback: Problem(objective), of whose states the lowest is meant"
 INSIDE = 1e-6  # by how much a branch has to hold for some field
 
 
@@ -305,7 +306,7 @@ class Layout:
                     reach = max(reach, high)
                     self.overlapping = meets = True
                     continue
-                raise IllPosed(f"{self.text}: two branches hold for the same field.", "laws with one solution")
+                raise IllPosed(f"{self.text}: two branches hold for the same field.", "laws with one solution", _JUMPS)
             if _below(reach, low):
                 break
             if order:
@@ -319,7 +320,7 @@ class Layout:
             raise IllPosed(
                 f"{self.text}: no branch holds for some values of the field.",
                 "laws that fix the states for every value of the field",
-                bounded + "check the signs in the constraints, and that the penalties grow in every direction",
+                f"{bounded}check the signs, and that the penalties grow in every direction; {_JUMPS}",
             )
         return (tuple(order), edges), meets
 
