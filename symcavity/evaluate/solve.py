@@ -39,6 +39,7 @@ from symcavity.method.perturbed import as_averages, in_states, perturbed
 from symcavity.method.saddle import saddle_of
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
+from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.support import SupportFunction
 
@@ -120,14 +121,25 @@ def _is_bound(theory: Theory) -> bool:
 
 
 def _jumping(theory: Theory) -> frozenset[Any]:
-    """The states whose law jumps with a field that sums states."""
+    """The states whose law jumps with a field that a change of them reaches again."""
     found: set[Any] = set()
     for kind, site in theory.inserted.items():
         if site.law.weight is not None:  # its law says which of several states is meant
             continue
-        if any(f.states() for f in theory.system.laws[kind].fields):
-            found |= getattr(site.solution, "jumping", frozenset())
+        jumping: frozenset[Any] = getattr(site.solution, "jumping", frozenset())
+        if jumping and any(f.states() for f in theory.system.laws[kind].fields) and _is_reached_again(theory, kind):
+            found |= jumping
     return frozenset(found)
+
+
+def _is_reached_again(theory: Theory, kind: Kind) -> bool:
+    """Whether what a kind of site sends comes back to its fields, through whatever others."""
+    try:
+        gains = theory.gains
+    except UnsupportedLaw:  # not derived
+        return True
+    own = [k for k, spread in enumerate(gains.spreads) if spread.hearer == kind]
+    return any(row[k] != 0 for row in gains.rounds for k in own)
 
 
 def solve_theory(

@@ -8,8 +8,8 @@ from symcavity.errors import JumpingLaw, SeveralSolutions
 from symcavity.face import System
 from symcavity.model.averages import average
 from symcavity.model.couplings import Coupling
-from symcavity.model.kinds import N, P, alpha, i, mu
-from symcavity.model.quantities import Datum, Feature, Quenched
+from symcavity.model.kinds import N, P, Sites, alpha, i, mu
+from symcavity.model.quantities import Datum, Feature, Quenched, Variable
 
 w, j, c = Feature("w"), symbols("j", integer=True), Symbol("c", positive=True)
 J = Coupling("J", between=(i, i), mean=c / N)
@@ -78,3 +78,15 @@ def test_silence_is_told_beside_an_epidemic():
     assert "a fixed point that repels" in str(theory.compare(sim, [average(w[i])]))
     driven = System([Eq(w[i], tanh(Sum(K[i, j] * w[j], (j, 1, N))) / 2 + Rational(1, 10))])
     assert not driven.cavity().solve({}).remarks
+
+
+def test_a_readout_that_jumps_is_not_warned_of(recwarn):
+    """Nobody hears it: a sum over states decides it, and it decides nothing."""
+    out, _units = Sites("a", "K", "readout unit")
+    v, readout, j = Variable("v", out), Coupling("R", between=(out, i)), Symbol("j", integer=True)
+    network = Eq(w[i], tanh(Sum(Coupling("J", between=(i, i))[i, j] * w[j], (j, 1, N)) / 2 + Rational(1, 2)))
+    theory = System([network, Eq(v[out], sign(Sum(readout[out, i] * w[i], (i, 1, N))))]).cavity()
+    solution = theory.solve({"alpha_K": 2})
+    assert not [r for r in recwarn if r.category is JumpingLaw]
+    assert float(solution.stability) < 1
+    assert theory.derivation.verify()
