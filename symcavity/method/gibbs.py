@@ -148,7 +148,8 @@ def gibbs_steps(system: System, make: StepMaker) -> list[Step]:
     claims += [Equation(total, S.Zero) for total in sums]
     beta = next(iter(system.weights.values())).beta
     if beta == oo:
-        states = [w.state for w in system.weights.values() if not w.is_field]
+        every = list(system.weights.values())
+        states = [q for w in every for q in (*w.beside, *([] if w.is_field else [w.state]))]
         data = {"states": states, "force": any(c.rhs.has(Force) for c in claims), **_multipliers(system)}
         make = make.within("The lowest minimum")
         return [make("lowest_state", "lowest_state", claims, data=data, rests_on=("problem",))]

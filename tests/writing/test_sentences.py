@@ -178,6 +178,7 @@ def test_the_values_of_discrete_states_are_stated_where_there_are_any():
     assert "Each s_i is -1 or 1." in in_text("associative_memory")
     assert "Each s_i is -1 or 1. Each v_a is -1 or 1." in in_text("boltzmann_machine")
     assert "Each w_i" not in in_text("fewest_errors")
+    assert "each of the states s_i and v^μ is where its energy" in in_text("projection_memory")
 
 
 def test_a_gibbs_measure_has_an_energy_and_minimizes_nothing():
