@@ -90,7 +90,7 @@ def circles(graph):
 
 
 ROOMS = (  # of evaluate: a file imports nothing from a later one
-    *(("tolerances", "numbers", "undefined", "watch", "progress", "canvas"), ("averages",), ("closed_map",)),
+    *(("tolerances", "numbers", "undefined", "bracket", "watch", "progress", "canvas"), ("averages",), ("closed_map",)),
     ("given", "moving"),
     *(("solutions",), ("solving",), ("certificates",), ("binding",), ("solve",)),
     ("function", "many_points", "state_evolution"),

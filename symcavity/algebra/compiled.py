@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, reduce
 from typing import Any
@@ -13,6 +14,7 @@ from symcavity.algebra.choice import in_cases
 from symcavity.algebra.overflow import CODE, without_overflow
 from symcavity.algebra.tails import with_scaled_tails
 
+NAMES = {"pi": math.pi, **CODE}  # SciPy's printer takes pi from a module that is slow to load
 _PRINTED = {"fully_qualified_modules": False, "inline": True, "allow_unknown_functions": True}
 
 
@@ -50,7 +52,7 @@ def _function(marks: tuple[Dummy, ...], exprs: Any, modules: str, cse: bool) -> 
     if modules != "numpy":
         return lambdify(marks, body, modules, cse=cse)
     # the names that are used and no others: "from numpy import *", which SymPy would do, takes longer than a derivation
-    return lambdify(marks, body, [dict(CODE)], _RealPrinter(_PRINTED), cse=cse)
+    return lambdify(marks, body, [dict(NAMES)], _RealPrinter(_PRINTED), cse=cse)
 
 
 def compiled(arguments: Sequence[Any], exprs: Any, modules: str = "numpy", *, cse: bool = False) -> Callable[..., Any]:

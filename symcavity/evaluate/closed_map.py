@@ -18,6 +18,7 @@ from sympy import Abs, Add, Expr, Mul, Pow, Symbol, sqrt
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage
+from symcavity.algebra.overflow import without_overflow
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.errors import NotConverged
 from symcavity.evaluate.averages.cancelling import NOTHING, Cancelling, followed
@@ -228,7 +229,7 @@ class ClosedMap:
         if not either:
             return x
         if self._sizes is None:
-            self._sizes = Pass([_moduli(self.exprs[k]) for k in self.places_of_either_sign])
+            self._sizes = Pass([_moduli(without_overflow(self.exprs[k])) for k in self.places_of_either_sign])
         sizes = dict.fromkeys(self.places_of_either_sign, 0.0)
         with suppress(NotConverged), np.errstate(all="ignore"):
             for _ in range(2):  # of averages of what vanishes as well, too
@@ -263,7 +264,7 @@ class ClosedMap:
         values, rows = called
         slope = -np.array(rows, dtype=float)
         value = -np.array(values, dtype=float)
-        for k, (known, row) in self.cancelling.slopes(x, env).items() if watched else ():
+        for k, (known, row) in self.cancelling.slopes(x, env, slope).items() if watched else ():
             value[k], slope[k] = -known, -row
         for k, place in enumerate(self.places):
             value[k] += x[place]
@@ -302,7 +303,7 @@ def _moduli(expr: Expr) -> Expr:
         return expr.func(_moduli(expr.args[0]), *expr.args[1:])
     if isinstance(expr, Pow) and expr.exp.is_Integer and expr.exp.is_positive:
         return _moduli(expr.base) ** expr.exp
-    return Abs(expr)
+    return Abs(expr, evaluate=False)  # SymPy looks for a sign first, which takes longer than the number
 
 
 def _says_zero(difference: Any, s: Symbol) -> bool:

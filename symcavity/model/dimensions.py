@@ -49,8 +49,10 @@ class _Analysis:
     def _of(self, expr: Any) -> Form | None:
         if expr in self.known:
             return {expr: Rational(1)}
-        if not isinstance(expr, Basic) or expr.is_zero or not self._has(expr):
-            return None if expr == 0 else _BARE
+        if expr == 0:
+            return None
+        if not isinstance(expr, Basic) or not self._has(expr):
+            return _BARE
         if isinstance(expr, Average | Sum) or type(expr) is GaussianAverage:  # others hold numbers beside their body
             return self.of(expr.args[0])
         if isinstance(expr, ImplicitAverage):

@@ -237,27 +237,6 @@ def without_curvature(what: str) -> UnsupportedLaw:
     )
 
 
-class SolvedStates(Protocol):
-    """The states of a site for every value of its fields."""
-
-    @property
-    def unknowns(self) -> tuple[SiteQuantity, ...]:
-        """The states."""
-
-    @property
-    def assumed(self) -> tuple[Any, ...]:
-        """Inequalities that the solution assumes."""
-
-    def at(self, means: Mapping[Symbol, Expr], covariance: Mapping[tuple[Symbol, Symbol], Expr]) -> Any:
-        """The solution at the mean self-couplings, for fields of a covariance."""
-
-    def expression(self, state: SiteQuantity) -> Expr:
-        """A state as a function of the fields."""
-
-    def without_sources(self) -> Any:
-        """The solution at zero sources."""
-
-
 class Unbranched:
     """What a solution that is not laid out in branches says of them, and of sources, which it does not hold."""
 

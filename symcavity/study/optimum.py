@@ -13,6 +13,7 @@ from sympy import Symbol
 
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, SeveralSolutions, ValuesError
+from symcavity.evaluate.bracket import root_between
 from symcavity.evaluate.given.arguments import NO_SOLUTION
 from symcavity.evaluate.given.checked_values import symbol_of
 from symcavity.evaluate.numbers import check_sign, exact_value
@@ -205,12 +206,10 @@ def _refined(
     theory: Theory, observable: Any, over: Any, values: Any, ends: tuple[float, float], way: int
 ) -> float:
     """The place between two others at which the derivative vanishes, in double."""
-    from scipy.optimize import brentq
-
     def derivative(x: float) -> float:
         return way * float(sensitivity(theory, observable, over, {**values, over: x}))
 
-    return float(brentq(derivative, *ends, xtol=1e-15 * abs(ends[0]), rtol=1e-14))
+    return root_between(derivative, *ends, xtol=1e-15 * abs(ends[0]), rtol=1e-14)
 
 
 def _exactly(theory: Theory, observable: Any, over: Any, values: Any, place: float, dps: int) -> Any:

@@ -23,6 +23,7 @@ from symcavity import (
 from symcavity.algebra.precision import mp
 from symcavity.derivations import gardner
 from symcavity.evaluate.averages.digits import ExactPass
+from symcavity.evaluate.averages.grids import invert
 from symcavity.evaluate.averages.integrals import LAWS, Pass
 from symcavity.evaluate.closed_map import ClosedMap
 from symcavity.evaluate.solving.exact_root import exact_root
@@ -55,6 +56,19 @@ def test_a_guess_saves_evaluations():
     calls.clear()
     list(find_roots(f, Unknown("x", 1), costly=True, guess=[2.001e7]))
     assert len(calls) < cold
+
+
+def test_a_point_at_which_a_law_is_bounded_keeps_no_other_from_its_nodes():
+    targets, bounded = np.array([-2.0, 0.5, 3.0]), np.array([[True], [False]])
+
+    def law(x):
+        return np.where(bounded, np.tanh(x), x + x**3), np.where(bounded, 1 - np.tanh(x) ** 2, 1 + 3 * x**2)
+
+    with pytest.raises(NotConverged):
+        invert(law, targets)
+    without, found = invert(law, targets, each=True)
+    assert np.isnan(without).all()
+    assert np.all(np.abs(found + found**3 - targets) < 0.3)
 
 
 def test_all_roots_of_one_unknown():

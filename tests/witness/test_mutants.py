@@ -49,7 +49,7 @@ from symcavity.method import eliminate, kkt, messages, orders, stability
 from symcavity.model.couplings import Coupling as CouplingFamily
 from symcavity.model.rewritings import means, units
 from symcavity.sites import by_parts, labels
-from symcavity.sites.branching import averages, joining, kinks, shifts, thresholds
+from symcavity.sites.branching import averages, joining, kinks, region_averages, shifts, thresholds
 
 HALF = Rational(1, 2)
 x, w, z = Coupling("x"), Feature("w"), Coupling("z", variance=1)
@@ -283,8 +283,8 @@ MUTANTS = {
         "if s == wanted", "if s != wanted", "named.result",
     ),
     "a reflected field": (
-        hinge, averages.SiteEnsemble, "_over_regions",
-        "s = solution.reflection.xreplace(self._zero())", "s = S.One", "site.q_lambda",
+        hinge, region_averages.RegionAverage, "__init__",
+        "self.solution.reflection.xreplace(self.no_sources)", "S.One", "site.q_lambda",
     ),
     # fields
     "the corner of a root": (
@@ -312,7 +312,7 @@ MUTANTS = {
         "1 + 2 * slope**2", "1 + slope**2", "closure.q_lambda",
     ),
     "an implicit law at its edge": (
-        quartic_hinge, averages.SiteEnsemble, "_edge",
+        quartic_hinge, region_averages.RegionAverage, "_edge",
         "return found.xreplace", "return 1 + found.xreplace", "closure.q_lambda",
     ),
     # closed forms

@@ -9,8 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, Float, Rational, S, Symbol, lambdify, oo, sqrt
+from sympy import Dummy, Expr, Float, Rational, S, Symbol, oo, sqrt
 
+from symcavity.algebra.compiled import compiled
 from symcavity.algebra.legendre import exact_legendre, legendre
 from symcavity.errors import ValuesError
 
@@ -175,7 +176,7 @@ def density_of(variable: Any) -> Callable[[Any], Any]:
     x = Dummy("x", real=True)
     found = formula(variable, x)
     long = {r: Float(r) for r in found.atoms(Rational) if max(abs(r.p), r.q) > LONGEST}
-    return lambdify(x, found.xreplace(long), ["scipy", "numpy"])
+    return compiled([x], found.xreplace(long))
 
 
 def _weighed(
@@ -317,7 +318,7 @@ def _quartiles(variable: Any) -> tuple[float, float]:
     points = np.sinh(np.linspace(-23, 23, 20001))
     points = points[(points > float(low)) & (points < float(high))]
     with np.errstate(all="ignore"):
-        pdf = np.nan_to_num(lambdify(x, formula(variable, x), ["scipy", "numpy"])(points) * np.ones_like(points))
+        pdf = np.nan_to_num(compiled([x], formula(variable, x))(points) * np.ones_like(points))
     mass = np.concatenate([[0.0], np.cumsum((pdf[1:] + pdf[:-1]) / 2 * np.diff(points))])
     first, middle, last = np.interp([0.25 * mass[-1], 0.5 * mass[-1], 0.75 * mass[-1]], mass, points)
     return float(middle), float(last - first) / 2

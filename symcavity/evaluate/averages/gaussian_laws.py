@@ -112,8 +112,9 @@ def _widened(node: Expr, u: Symbol) -> Expr | None:
             return None
     else:
         expr, x, psi = node.expr, node.z, node.z
-    forms = [e for e in sorted(expr.atoms(Add) | psi.atoms(Add), key=str) if e.has(x) and e.has(u)]
+    forms = [e for e in expr.atoms(Add) | psi.atoms(Add) if {x, u} <= e.free_symbols]
     forms = [e for e in forms if e.is_polynomial(x, u)]  # a sum that holds functions of these is shifted inside them
+    forms.sort(key=str)
     shifts = {S.Zero: None}
     for form in forms:
         across, along = (form.coeff(s) for s in (u, x))

@@ -34,6 +34,10 @@ class SiteGrid:
         """Return the columns of values, and the weights."""
         return laws[self.families[0].slots[0]].table(self.families, self.level)
 
+    def count(self, laws: Any) -> int:
+        """The number of joint values."""
+        return max(np.size(column) for column in self.points(laws)[0])
+
     def sum(self, values: Any, weights: Any) -> Any:
         """Average over the last axis."""
         out = self.slope(values, weights)
@@ -66,16 +70,23 @@ class PanelGrid:
         Where the sums over each panel are written, and the largest modulus there, if they are wanted.
     worst : float
         By how much two rules differed when the panels were cut for the last time.
+    each : bool
+        Whether points at which an implicit law has no nodes get numbers that are none, and all others their nodes.
     """
 
     def __init__(self) -> None:
         self.ends = np.linspace(-REACH, REACH, PANELS + 1)
         self.halved = False
         self.worst = np.inf
+        self.each = False
         self.record: list[tuple[np.ndarray, np.ndarray]] | None = None
         self.places: np.ndarray | None = None
         self._still: tuple[Any, Any] | None = None
         self._last: np.ndarray | None = None
+
+    def count(self, _laws: Any) -> int:
+        """The number of nodes."""
+        return COUNT * (len(self.ends) - 1)
 
     # -- sums --------------------------------------------------------------------------------------
 
@@ -130,7 +141,7 @@ class PanelGrid:
         nodes, weights, sign of psi's slope, tangents of nodes and weights
         """
         near = NEAR * float(np.min(np.diff(self.ends)))
-        edges = invert(within(law, low, high), self.ends, self._last, near)
+        edges = invert(within(law, low, high), self.ends, self._last, near, each=self.each)
         self._last = edges
         grows = edges[..., -1:] > edges[..., :1]
         side: Any = 1.0
@@ -255,7 +266,12 @@ def within(law: Callable[[Any], tuple[Any, Any]], low: Any, high: Any) -> Callab
 
 
 def invert(
-    law: Callable[[Any], tuple[Any, Any]], targets: np.ndarray, start: np.ndarray | None = None, near: float = 0.3
+    law: Callable[[Any], tuple[Any, Any]],
+    targets: np.ndarray,
+    start: np.ndarray | None = None,
+    near: float = 0.3,
+    *,
+    each: bool = False,
 ) -> np.ndarray:
     """Solve ``psi(x) = target`` for a monotone psi and all targets at once, to within ``near``.
 
@@ -270,6 +286,8 @@ def invert(
         Where to begin.
     near : float
         By how much psi may miss its targets.
+    each : bool
+        Whether what does not reach its targets is not a number, instead of an error.
 
     Raises
     ------
@@ -303,9 +321,13 @@ def invert(
             fresh = np.where(open_, np.where(np.isfinite(step), bounded, jump), np.where(inside, step, middle))
             stride = np.where(open_, stride * 2, stride)
             stuck = ~open_ & (high - low <= 4e-16 * np.maximum(np.abs(low), np.abs(high)))
-            if np.all(done | stuck):
+            ended = done | stuck
+            if ended.all():
                 return x
             x = np.where(done, x, fresh)
-            if not np.all(np.abs(x[~done]) < 1e150):
+            lost = ~(done | (np.abs(x) < 1e150))
+            if lost.any() and (not each or (ended | lost).all()):
                 break
+    if each:
+        return np.where(ended.all(axis=-1, keepdims=True), x, np.nan)
     raise NotConverged("An implicit law could not be bracketed.", (low, high), float("nan"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -95,6 +96,13 @@ class Pass:
     def grids(self) -> Grids:
         """Return fresh grids, as coarse as they begin."""
         return [SiteGrid(g.families) if g.kind == "sites" else PanelGrid() for g in self.groups]
+
+    def width(self, laws: Any) -> int:
+        """The number of nodes of one point, on grids as they begin: those of an inner average for each of the outer."""
+        most: dict[int, int] = {}
+        for group, grid in zip(self.groups, self.grids(), strict=True):
+            most[group.depth] = max(most.get(group.depth, 1), grid.count(laws))
+        return prod(most.values())
 
     def at(self, env: Environment, grids: Grids) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return the values and their derivatives on given grids."""

@@ -13,29 +13,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sympy import (
-    Abs,
-    Add,
-    DiracDelta,
-    Expr,
-    Heaviside,
-    Max,
-    Min,
-    Mul,
-    Piecewise,
-    Pow,
-    S,
-    Sum,
-    Symbol,
-    cosh,
-    exp,
-    log,
-    sign,
-    sinh,
-)
-from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
-from sympy.functions.elementary.piecewise import ExprCondPair
-from sympy.logic.boolalg import ITE, And, BooleanFalse, BooleanTrue, Not, Or
+from sympy import Expr, S, Sum, Symbol
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import And, Not, Or
 from sympy.printing.numpy import SciPyPrinter
 from sympy.printing.pycode import MpmathPrinter
 
@@ -43,19 +23,16 @@ from symcavity.algebra.choice import in_cases
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import NumberedAverage
-from symcavity.algebra.overflow import largest, log_sum, logistic, without_overflow
-from symcavity.algebra.phi import phi
-from symcavity.algebra.tails import log_tail, overhang, with_scaled_tails
-from symcavity.errors import UnsupportedLaw
+from symcavity.algebra.overflow import without_overflow
+from symcavity.algebra.tails import with_scaled_tails
 from symcavity.evaluate.averages.groups import NodeGroup, Scope
+from symcavity.evaluate.averages.lines import Line, joined_by
 from symcavity.evaluate.averages.nodes import NODES, Needs, own_quantities, together
 from symcavity.evaluate.watch import tick
 from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
 
 _NAMES = re.compile(r"\b[a-z]\d+\b")
-MOST_JOINED = 64  # parts of one line without brackets: Python's compiler goes down one level for each
-COMPARED = {Lt: "<", Le: "<=", Gt: ">", Ge: ">=", Eq: "==", Ne: "!="}
 
 
 class Program:
@@ -87,7 +64,7 @@ class Program:
         self.space: dict[str, Any] = {}
         self._count = 0
         self._numbers: dict[Any, str] = {}
-        self._printer = (MpmathPrinter if loops else SciPyPrinter)(
+        self.printer = (MpmathPrinter if loops else SciPyPrinter)(
             {"fully_qualified_modules": True, "allow_unknown_functions": False, "inline": True}
         )
         self.root = Scope(0, {})
@@ -158,7 +135,7 @@ class Program:
 
     # -- values ------------------------------------------------------------------------------------
 
-    def _home(self, expr: Any, path: Sequence[Scope]) -> Scope:
+    def home(self, expr: Any, path: Sequence[Scope]) -> Scope:
         """The innermost scope on a path whose variable an expression contains."""
         needs = self.needs(expr)
         return next((scope for scope in reversed(path) if not needs.isdisjoint(scope.names)), path[0])
@@ -170,7 +147,7 @@ class Program:
     def _value(self, expr: Any, path: Sequence[Scope]) -> tuple[str, Scope]:
         if not expr.args and (expr.is_Boolean or expr.is_number):
             return self._constant(expr), path[-1]
-        home = self._home(expr, path)
+        home = self.home(expr, path)
         if isinstance(expr, Symbol | SiteQuantity):
             if expr not in home.names:
                 home.names[expr] = self.name("a")
@@ -183,7 +160,7 @@ class Program:
             elif isinstance(expr, NODES):
                 self._average(expr, inner)
             else:
-                self._line(expr, self._text(expr, inner), home)
+                self._line(expr, Line(self, inner).value(expr), home)
         return home.memo[expr], home
 
     def seen(self, expr: Any, path: Sequence[Scope]) -> str:
@@ -216,148 +193,13 @@ class Program:
             self.space[self._numbers[number]] = number
         return self._numbers[number]
 
-    def _text(self, expr: Any, path: Sequence[Scope]) -> str:
-        """The right-hand side of one line."""
-
-        def of(part: Any) -> str:
-            return self.seen(part, path)
-
-        if isinstance(expr, Add):
-            return _joined(" + ", list(map(of, self._gathered(expr, path))))
-        if isinstance(expr, Mul):
-            if expr.args[0] is S.NegativeOne:
-                return "-" + of(Mul(*expr.args[1:]))
-            return self._product(self._gathered(expr, path), path)
-        if isinstance(expr, Pow):
-            return self._power(expr, of)
-        if isinstance(expr, Max | Min):
-            return _nested("top" if isinstance(expr, Max) else "bottom", list(map(of, expr.args)))
-        if isinstance(expr, Piecewise):
-            return self._cases([(of(c), self._branch(v, path) if self.loops else of(v)) for v, c in expr.args], path)
-        if isinstance(expr, Relational):
-            return f"({of(expr.lhs)} {COMPARED[type(expr)]} {of(expr.rhs)})"
-        if isinstance(expr, And | Or):
-            words = (" and ", " or ") if self.loops else (" & ", " | ")
-            word = words[isinstance(expr, Or)]
-            return _joined(word, [f"({of(a)})" for a in expr.args])
-        if isinstance(expr, ITE):  # a condition by cases
-            test, one, other = expr.args
-            return of(Or(And(test, one), And(Not(test), other)))
-        if isinstance(expr, Not):
-            return f"not {of(expr.args[0])}" if self.loops else f"~{of(expr.args[0])}"
-        if isinstance(expr, BooleanTrue | BooleanFalse | ExprCondPair):
-            return str(bool(expr))
-        if isinstance(expr, log) and isinstance(share := expr.args[0], phi) and share.args[0] == 0:
-            return f"log_phi({of(share.args[1])})"
-        if isinstance(expr, log_tail):
-            return f"log_phi({of(expr.args[0])})"
-        if isinstance(expr, phi):
-            if not expr.args[0].is_Integer:
-                raise UnsupportedLaw(f"{expr} cannot be evaluated: its order is a symbol.", "phi of a given integer")
-            return f"phi({int(expr.args[0])}, {of(expr.args[1])})"
-        if isinstance(expr, overhang):
-            return f"overhang({int(expr.args[0])}, {of(expr.args[1])})"
-        if isinstance(expr, exp | sinh | cosh | largest | logistic | log_sum):
-            return f"{expr.func.__name__}({', '.join(map(of, expr.args))})"
-        if isinstance(expr, DiracDelta):
-            raise UnsupportedLaw(f"{expr} stands outside of an average.", "averages over jumps, by parts")
-        return self._printed(expr, of)
-
-    def _product(self, args: Sequence[Any], path: Sequence[Scope]) -> str:
-        """A product with one division at most, and quotients of equal powers as powers of quotients."""
-
-        def of(*factors: Any) -> str:
-            return self.seen(Mul(*factors), path)
-
-        powers = [(a, *a.as_base_exp()) if a.is_Pow and a.exp.is_Integer else (a, a, S.One) for a in args]
-        signed = {n for _, _, n in powers}
-        for n in (n for n in (S(2), S(3)) if {n, -n} <= signed):
-            quotient = of(*(base if m > 0 else 1 / base for _, base, m in powers if abs(m) == n))
-            return _joined("*", [*(of(a) for a, _, m in powers if abs(m) != n), *[quotient] * n])
-        below = [(a, base**-n) for a, base, n in powers if n < 0 and self._home(a, path) is path[-1]]
-        over = [a for a in args if all(a is not b for b, _ in below)]
-        text = _joined("*", list(map(of, over))) or "1"
-        return f"{text}/{of(*(b for _, b in below))}" if below else text
-
-    def _gathered(self, expr: Any, path: Sequence[Scope]) -> Sequence[Any]:
-        """The parts of a sum or product, those of outer scopes as one part: it is computed there, once."""
-        outer = [a for a in expr.args if self._home(a, path) is not path[-1]]
-        if len(outer) < 2 or len(outer) == len(expr.args):
-            return expr.args
-        return [expr.func(*outer), *(a for a in expr.args if a not in outer)]
-
-    def _printed(self, expr: Any, of: Any) -> str:
-        """Any other function, as SymPy's printers write it."""
-        if not expr.args:
-            name = f"c_{expr}"
-            self.space[name] = expr
-            return name
-        marks = [Symbol(of(a)) for a in expr.args]
-        try:
-            text: str = self._printer.doprint(expr.func(*marks))
-        except (TypeError, ValueError, NotImplementedError, AttributeError):
-            text = ""
-        if not text or "Not supported" in text:
-            raise UnsupportedLaw(
-                f"There is no numerical code for {expr.func.__name__}.", "functions that SymPy can print as code"
-            )
-        return text
-
-    def _power(self, expr: Pow, of: Any) -> str:
-        base, power = expr.args
-        if power.is_Integer and 2 <= int(power) <= 3:
-            return "*".join([of(base)] * int(power))
-        if power.is_Integer and power > 3:
-            half = of(base ** (power // 2))
-            return f"{half}*{half}" + (f"*{of(base)}" if power % 2 else "")
-        if power == -1:
-            return f"1/{of(base)}"
-        if power == S.Half:
-            return f"sqrt({of(base)})"
-        if power.is_Rational and power < 0:
-            return f"1/{of(base**-power)}"
-        if power.is_Rational and power.q == 2:
-            return f"{of(base ** (power - S.Half))}*{of(base**S.Half)}"
-        return f"{of(base)}**{of(power)}"
-
-    def _branch(self, value: Any, path: Sequence[Scope]) -> str:
-        """Write a branch as a function of its own: where another one holds it may have no value."""
-        home = path[-1]
-        lines, memo = home.lines, dict(home.memo)
-        home.lines = []
-        result = self.seen(value, path)
-        body, home.lines, home.memo = home.lines, lines, memo
-        if not body:
-            return result
-        name = self.name("b")
-        home.lines += [f"def {name}():", *("    " + line for line in body), f"    return {result}"]
-        return f"{name}()"
-
-    def _cases(self, cases: list[tuple[str, str]], path: Sequence[Scope]) -> str:
-        """The first value whose condition holds; many cases take several lines."""
-        text = "nan"
-        for count, (condition, value) in enumerate(reversed(cases), start=1):
-            if condition == "True":
-                text = value
-            elif condition != "False":
-                text = f"({value} if {condition} else {text})" if self.loops else f"where({condition}, {value}, {text})"
-            if count % MOST_JOINED == 0:
-                text = self._aside(text, path[-1])
-        return text
-
-    def _aside(self, text: str, home: Scope) -> str:
-        """Write a part of a line as a line of its own; of a loop as a function: it may have no value."""
-        name = self.name("b")
-        home.lines += [f"def {name}():", f"    return {text}"] if self.loops else [f"{name} = {text}"]
-        return f"{name}()" if self.loops else name
-
     # -- tangents ----------------------------------------------------------------------------------
 
     def tangent(self, expr: Any, k: int, path: Sequence[Scope]) -> str | None:
         """Write the derivative of an expression in direction k; None where it does not move."""
         if self.loops or isinstance(expr, Relational | And | Or | Not) or not self._moves(expr, k, path):
             return None
-        home = self._home(expr, path)
+        home = self.home(expr, path)
         if isinstance(expr, Symbol | SiteQuantity):
             if expr in home.moves:
                 return home.moves[expr].get(k)
@@ -366,10 +208,10 @@ class Program:
             inner = path[: home.depth + 1]
             self._value(expr, inner)
             if (expr, k) not in home.tangents:  # averages have written theirs along with their values
-                terms = self._slopes(expr, k, inner)
+                terms = Line(self, inner).slopes(expr, k)
                 name = self.name("d") if terms else None
                 if terms:
-                    home.lines.append(f"{name} = {_joined(' + ', terms)}")
+                    home.lines.append(f"{name} = {joined_by(' + ', terms)}")
                 home.tangents[expr, k] = name
         return home.tangents[expr, k]
 
@@ -382,43 +224,7 @@ class Program:
     def seen_tangent(self, expr: Any, k: int, path: Sequence[Scope]) -> str | None:
         """The tangent of an expression as the innermost scope of a path sees it."""
         name = self.tangent(expr, k, path)
-        return None if name is None else self._view(name, self._home(expr, path), path[-1])
-
-    def _slopes(self, expr: Any, k: int, path: Sequence[Scope]) -> list[str]:
-        """The terms of a derivative: for every part that moves, its tangent times the partial derivative."""
-        if isinstance(expr, sign | Heaviside | largest):
-            return []
-        moved = [(a, self.seen_tangent(a, k, path)) for a in expr.args if not isinstance(expr, Piecewise)]
-        moving = [(n, a, t) for n, (a, t) in enumerate(moved) if t is not None]
-        if isinstance(expr, Add):
-            return [t for _, _, t in moving]
-        if isinstance(expr, Mul):
-            return [
-                f"{t}*{self.seen(Mul(*expr.args[:n], *expr.args[n + 1 :]), path)}" for n, _, t in moving
-            ]
-        if isinstance(expr, Piecewise):
-            slopes = [self.seen_tangent(v, k, path) for v, _ in expr.args]
-            if not any(slopes):
-                return []
-            cases = [(self.seen(c, path), t or "0.0") for (_, c), t in zip(expr.args, slopes, strict=True)]
-            return [self._cases(cases, path)]
-        if isinstance(expr, Max | Min):
-            here = self.seen(expr, path)
-            cases = []
-            for n, a, t in moving:
-                rest = _joined(" | ", [f"({self.seen(b, path)} == {here})" for b in expr.args[:n]])
-                cases.append((f"({self.seen(a, path)} == {here})" + (f" & ~({rest})" if rest else ""), t))
-            return [self._cases([*reversed(cases), ("True", "0.0")], path)] if moving else []
-        if isinstance(expr, Abs):
-            return [f"{t}*{self.seen(sign(a), path)}" for _, a, t in moving]
-        if isinstance(expr, Pow):
-            base, power = expr.args
-            out = []
-            for n, _, t in moving:
-                partial = power * base ** (power - 1) if n == 0 else expr * log(base)
-                out.append(f"{t}*{self.seen(partial, path)}")
-            return out
-        return [f"{t}*{self.seen(expr.fdiff(n + 1), path)}" for n, _, t in moving]
+        return None if name is None else self._view(name, self.home(expr, path), path[-1])
 
     # -- averages ----------------------------------------------------------------------------------
 
@@ -448,8 +254,7 @@ class Program:
         members = [
             n
             for n in self._grouped[self._key(node)]
-            if n == node
-            or (self._home(n, path) is home and n not in home.memo and elsewhere.isdisjoint(self.needs(n)))
+            if n == node or (self.home(n, path) is home and n not in home.memo and elsewhere.isdisjoint(self.needs(n)))
         ]
         group = NodeGroup(self._key(node), members, len(self.groups), home.depth)
         if group.kind == "sites" and not group.families:
@@ -464,19 +269,6 @@ class Program:
     def pattern(self, names: Sequence[str]) -> str:
         """A tuple of names."""
         return "(" + "".join(n + ", " for n in names) + ")"
-
-
-def _joined(word: str, parts: list[str]) -> str:
-    """Parts with a word between them, many of them in brackets."""
-    while len(parts) > MOST_JOINED:
-        parts = [f"({word.join(parts[k : k + MOST_JOINED])})" for k in range(0, len(parts), MOST_JOINED)]
-    return word.join(parts)
-
-
-def _nested(function: str, args: list[str]) -> str:
-    """A function of two arguments applied to many, in halves."""
-    half = len(args) // 2
-    return f"{function}({_nested(function, args[:half])}, {_nested(function, args[half:])})" if half else args[0]
 
 
 def _scaled(node: Expr, value: Any) -> Any:

@@ -44,8 +44,6 @@ class ExactRun:
         If a law is not linear in states and fields.
     """
 
-    errors_known = False
-
     def __init__(self, plan: MovingPlan, steps: int, dps: int | None) -> None:
         self.plan, self.steps, self.dps = plan, steps, dps
         self.first = plan.motion.first

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.polynomial.legendre import legder, legvander
 from scipy.linalg import eigh
-from scipy.optimize import brentq
 
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged
+from symcavity.evaluate.bracket import root_between
 
 SIZES = ((0, 12), (1, 16), (2, 20))  # how many more panels than needed, and numbers of polynomials on each
 MORE = 12  # points of a panel beyond its polynomials
@@ -103,4 +103,4 @@ def _own_decay(found: Any) -> float:
     def gap(energy: float) -> float:
         return float(found(np.sqrt(-energy)) - energy)
 
-    return low if gap(low) <= 0 else float(brentq(gap, low, 0.0, xtol=1e-15, rtol=1e-13))
+    return low if gap(low) <= 0 else root_between(gap, low, 0.0, xtol=1e-15, rtol=1e-13)

@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 from sympy import Expr
 
 from symcavity.algebra.legendre import exact_legendre
 from symcavity.algebra.precision import exact_function, mp
+from symcavity.evaluate.bracket import root_between
 from symcavity.evaluate.moving.lyapunov import largest_exponent
 from symcavity.evaluate.moving.site_law import LawWithoutMemory, X
 from symcavity.evaluate.undefined import where_defined
@@ -171,7 +171,7 @@ def _refined(law: LawWithoutMemory, low: float, high: float, of: str, dps: int) 
     def value(v: Any, digits: int) -> Any:
         return getattr(Potential(law, v, digits), of) / v**2
 
-    root = mp.mpf(brentq(lambda v: float(value(v, 15)), low, high, xtol=1e-15 * low, rtol=1e-14))
+    root = mp.mpf(root_between(lambda v: float(value(v, 15)), low, high, xtol=1e-15 * low, rtol=1e-14))
     if dps <= 15:
         return root
     before = root * (1 + mp.mpf(10) ** -8)

@@ -11,6 +11,7 @@ import numpy as np
 from sympy import Symbol
 
 from symcavity.algebra.precision import mp
+from symcavity.evaluate.bracket import root_between
 from symcavity.evaluate.closed_map import ROUNDED
 from symcavity.evaluate.given.values import GUARD, Given, Task
 from symcavity.evaluate.solving.admissible import inadmissible, sift
@@ -84,9 +85,7 @@ def root_by_load(system: Eliminated) -> np.ndarray | None:
     bracket = _bracket(excess)
     if bracket is None:
         return None
-    from scipy.optimize import brentq
-
-    t = brentq(excess, *bracket, xtol=1e-10)
+    t = root_between(excess, *bracket, xtol=1e-10)
     point = {**states.get(t, states[min(states, key=lambda s: abs(s - t))]), parameter: float(np.exp(t))}
     polished = root_near(system.frame[0], given.environment("numpy"), point)
     return None if polished is None else system.of_left(polished.point)

@@ -29,7 +29,6 @@ from symcavity.model.kinds import alpha
 COARSE = 500
 INFINITE = 1e10
 SCALES = (1.0, 1e-3, 30.0)  # of the fields, where the closed equations are iterated from
-MOST_NODES = 1 << 17  # sites times starting points that are followed together
 _LINE = np.concatenate([-np.geomspace(1e3, 1e-3, 60), [0.0], np.geomspace(1e-3, 1e3, 60)])
 Point = dict[Symbol, float]
 
@@ -214,16 +213,13 @@ def _from_afar(system: Eliminated, starts: int, *, every: bool) -> Iterator[np.n
             yield x
             if not every:
                 return
-    chunk = max(1, MOST_NODES // given.sites)
-    spread = starting_points(len(left), starts)
-    for begin in range(0, spread.shape[1], chunk):
-        for x in wander(frame, spread[:, begin : begin + chunk], env):
-            if not is_new(x, tolerances().alike):
-                continue
-            root = root_near(frame, env, dict(zip(left, x.tolist(), strict=True)))
-            if root is not None and is_new(x := system.of_left(root.point), tolerances().same):
-                known.append(frame.chart(x))
-                yield x
+    for x in wander(frame, starting_points(len(left), starts), env):
+        if not is_new(x, tolerances().alike):
+            continue
+        root = root_near(frame, env, dict(zip(left, x.tolist(), strict=True)))
+        if root is not None and is_new(x := system.of_left(root.point), tolerances().same):
+            known.append(frame.chart(x))
+            yield x
 
 
 def exactly(system: Eliminated, root: Any) -> tuple[dict[Symbol, Any], list[Any], int]:

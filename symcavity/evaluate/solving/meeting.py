@@ -8,6 +8,7 @@ from contextlib import suppress
 import numpy as np
 
 from symcavity.errors import NotConverged
+from symcavity.evaluate.bracket import root_between
 
 _STEPS, _SHORTEST, _MET, _CLOSE, _FARTHEST = 60, 1e-4, 1e-14, 1e-9, 1e12
 
@@ -111,11 +112,9 @@ def _is_beyond(place: float, start: float, others: Sequence[float]) -> bool:
 
 def _between(function: Callable[[float], float], start: float, end: float) -> float | None:
     """A zero between two places at which signs differ."""
-    from scipy.optimize import brentq
-
     low, high = sorted((start, end))
-    with suppress(ValueError, RuntimeError):  # where it is not defined throughout
-        return float(brentq(function, low, high, xtol=1e-15, rtol=1e-14, maxiter=300))
+    with suppress(ValueError):  # where it is not defined throughout
+        return root_between(function, low, high, xtol=1e-15, rtol=1e-14)
     return None
 
 

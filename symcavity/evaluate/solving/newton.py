@@ -9,12 +9,13 @@ import numpy as np
 
 from symcavity.algebra.anderson import LONGEST
 from symcavity.evaluate.averages.grids import PanelGrid
-from symcavity.evaluate.averages.integrals import Grids
+from symcavity.evaluate.averages.integrals import LAWS, Grids
 from symcavity.evaluate.closed_map import ClosedMap, Gap, Root
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.watch import tick
 
 ROUGH = 1e-4  # when grids are refined
+TOGETHER = 1 << 16  # nodes of points that are followed together: what fits in the cache of a processor
 STEPS, AT_MANY = 30, 12  # from one point, and from many
 WANDERED, FARTHEST = 60, 46.0  # steps from points that are far away, and logarithms where they are left alone
 
@@ -24,7 +25,16 @@ def wander(closed: ClosedMap, starts: np.ndarray, env: Mapping[Any, Any]) -> Ite
 
     Steps are short, and may lead uphill.  A root has to be polished by itself, and may be found several times.
     """
+    some = max(1, TOGETHER // closed.slopes.width(env.get(LAWS)))
+    for begin in range(0, starts.shape[1], some):
+        yield from _wander(closed, starts[:, begin : begin + some], env)
+
+
+def _wander(closed: ClosedMap, starts: np.ndarray, env: Mapping[Any, Any]) -> Iterator[np.ndarray]:
     t, grids = starts.copy(), closed.slopes.grids()
+    for grid in grids:
+        if isinstance(grid, PanelGrid):
+            grid.each = True  # a point without averages is left behind, and no other
     for _ in range(WANDERED):
         tick("roots from many starting points")
         x = closed.place(t)

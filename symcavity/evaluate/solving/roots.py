@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from symcavity.evaluate.bracket import root_between
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.undefined import where_defined
 from symcavity.evaluate.watch import tick
@@ -151,9 +152,7 @@ def _changes_at_zero(residual: Residual) -> bool:
 
 
 def _close_in(f: Callable[[float], float], low: float, high: float) -> float | None:
-    """Return the root in a bracket: secants, quick on nearly straight lines, and Brent's method if they fail."""
-    from scipy.optimize import brentq
-
+    """Return the root in a bracket: secants, quick on nearly straight lines, and a safe method if they fail."""
     a, b = (low, high) if abs(f(low)) > abs(f(high)) else (high, low)
     for _ in range(8):
         rise = f(b) - f(a)
@@ -171,7 +170,7 @@ def _close_in(f: Callable[[float], float], low: float, high: float) -> float | N
         if abs(f(b)) < 1e-11 and abs(step) < 1e-10 * (1 + abs(b)):  # one more step is exact to rounding
             return b - step
     try:
-        return float(brentq(f, low, high, xtol=1e-15, rtol=4 * np.finfo(float).eps, maxiter=300))
+        return root_between(f, low, high, xtol=1e-15)
     except ValueError:
         return None
 

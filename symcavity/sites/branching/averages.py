@@ -1,8 +1,8 @@
-"""Averages of single-site quantities over the cavity fields and the quenched parameters."""
+"""Averages of single-site quantities over the cavity fields and the quenched parameters, by whatever is simplest."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,8 +11,6 @@ from sympy import (
     Add,
     Dummy,
     Expr,
-    Ge,
-    Gt,
     Heaviside,
     Matrix,
     Mul,
@@ -22,14 +20,11 @@ from sympy import (
     cancel,
     expand_mul,
     factor_terms,
-    oo,
     sign,
     sqrt,
 )
-from sympy.core.relational import Relational
 
-from symcavity.algebra.gaussian import average_branches, gaussian_average
-from symcavity.algebra.implicit import implicit_average
+from symcavity.algebra.gaussian import gaussian_average
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.averages import SiteResponse
 from symcavity.model.kinds import Kind
@@ -37,11 +32,10 @@ from symcavity.model.names import fresh_name
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.sites.branching.branches import tidy_fraction
 from symcavity.sites.branching.joining import joined
-from symcavity.sites.branching.kinks import KINKS, decided
 from symcavity.sites.branching.part_averages import SiteParts, average_by_parts
-from symcavity.sites.branching.polyhedra import over_cells
+from symcavity.sites.branching.region_averages import RegionAverage
 from symcavity.sites.branching.shifts import Shift, find_shift
-from symcavity.sites.branching.simplified import cancelled, cleared, odd_signs, settled, without_order
+from symcavity.sites.branching.simplified import cancelled
 from symcavity.sites.branching.solution import SiteSolution
 from symcavity.sites.branching.thresholds import Thresholds, find_thresholds
 from symcavity.sites.by_parts import by_parts, infinite_square, weights
@@ -174,7 +168,7 @@ class SiteEnsemble:
         if not self.fields:
             return body
         out = self._reduced(body)
-        return self._over_regions(body) if out is None else out
+        return RegionAverage(self, body).value() if out is None else out
 
     def feels(self, body: Expr, label: SiteQuantity) -> bool:
         """Whether an expression may depend on a label: of a law of several parts, those in it decide."""
@@ -210,62 +204,6 @@ class SiteEnsemble:
             if alone is not None:
                 return alone.over_fields(body)
         return self._marginal(body)
-
-    def _over_regions(self, body: Expr) -> Expr:
-        """The average region by region, or branch by branch where these are not laid out."""
-        rule, zs, mean, scale = self.standardised(body)
-        z = zs[-1]
-        solution = self.solution
-        marks: dict[Any, Any] = {r: Dummy("R", real=True) for r in body.atoms(SiteResponse)}
-        quantities = {q: Dummy(q.family.name, real=True) for q in solution.unknowns if body.has(q)}
-        expr = body.xreplace(marks).xreplace(quantities)
-        s = solution.reflection.xreplace(self._zero())
-        inner = {solution.inner: mean + s * scale * z if s != 1 else mean + scale * z}
-        if not solution.regions:
-            cells = self._branches(expr, quantities, marks, inner, rule)
-            if self.outer and not solution.overlapping:
-                averaged = over_cells(cells, zs)
-                if averaged is not None:
-                    return averaged
-            out = without_order(cells, z)
-        else:
-            breaks = [
-                cancel((r.high.xreplace(self._zero()) - s * mean) / scale)
-                for r in solution.regions[:-1]
-                if r.high is not None
-            ]
-            breaks = [b.xreplace(rule) for b in breaks]
-            if solution.is_implicit:
-                out = self._implicit(expr, quantities, marks, breaks, z, mean, scale, rule)
-            else:
-                out = self._explicit(expr, quantities, marks, breaks, z, inner, rule)
-        for outer in reversed(zs[:-1]):
-            out = gaussian_average(odd_signs(out, outer), outer)
-        return out
-
-    def _explicit(
-        self,
-        expr: Expr,
-        quantities: Mapping[Any, Any],
-        marks: Mapping[Any, Any],
-        breaks: Sequence[Expr],
-        z: Symbol,
-        inner: Mapping[Any, Any],
-        rule: Mapping[Any, Any],
-    ) -> Expr:
-        """The average over the inner field, by formulas in each region; events are decided there."""
-        values = []
-        told = [e for e in expr.atoms(Piecewise) if e.atoms(Relational) and e.has(*quantities.values())]
-        events = {e: Dummy("event") for e in told}
-        positive = [a.lhs - a.rhs for a in self.solution.assumed if isinstance(a, Gt | Ge)]
-        positive = [e.xreplace(self._zero()).xreplace(rule) for e in positive]
-        for region in self.solution.regions:
-            row = {m: region.values[q].xreplace(self._zero()) for q, m in quantities.items()}
-            row |= {m: self.response(region.values, None, r).xreplace(self._zero()) for r, m in marks.items()}
-            values.append({m: v.xreplace(inner).xreplace(rule) for m, v in row.items()})
-            here = {m: e.xreplace(values[-1]).xreplace(inner).xreplace(rule) for e, m in events.items()}
-            values[-1] |= {m: cleared(e, positive) for m, e in here.items()}
-        return average_branches(breaks, values, expr.xreplace(events).xreplace(inner).xreplace(rule), z)
 
     def _marginal(self, body: Expr) -> Expr | None:
         """The average over those fields alone that the states in it hear; None where they hear all, or by branches."""
@@ -341,68 +279,6 @@ class SiteEnsemble:
         x, psi = implicit
         top, bottom = (factor_terms(e) for e in (value.diff(x), psi.diff(x)))  # powers of x cancel
         return direct - top / bottom * psi.diff(source)
-
-    def _branches(
-        self, expr: Expr, quantities: Any, marks: Any, inner: Any, rule: Any
-    ) -> list[tuple[Expr, list[Expr]]]:
-        """An expression on each branch, and the conditions of the branch, in the standard Gaussians."""
-        out = []
-        for branch in self.solution.branches:
-            row = {m: branch.values[q].xreplace(self._zero()) for q, m in quantities.items()}
-            row |= {m: self.response(branch.values, None, r).xreplace(self._zero()) for r, m in marks.items()}
-            parts = [expr.xreplace(row), *(c.xreplace(self._zero()) for c in branch.conditions)]
-            body, *conditions = (part.xreplace(inner).xreplace(rule) for part in parts)
-            out.append((settled(body), conditions))
-        return out
-
-    def _implicit(
-        self, expr: Expr, quantities: Any, marks: Any, breaks: list[Expr], z: Symbol, mean: Expr, scale: Expr, rule: Any
-    ) -> Expr:
-        """Sum the regions: implicit ones change variables, explicit ones are Gaussian averages."""
-        total = S.Zero
-        s = self.solution.reflection.xreplace(self._zero())
-        zero = self._zero()
-        regions = self.solution.regions
-        for k, region in enumerate(regions):
-            row = {m: region.values[q] for q, m in quantities.items()}
-            row |= {m: self.response(region.values, region.implicit, r) for r, m in marks.items()}
-            row = {m: v.xreplace(zero) for m, v in row.items()}
-            body = expr.xreplace(row)
-            if region.implicit is None:
-                inner = {self.solution.inner: mean + s * scale * z}
-                t = s * self.solution.inner
-                ends = [*([t - region.low] if region.low is not None else [])]
-                ends += [*([region.high - t] if region.high is not None else [])]
-                ends = [e.xreplace(zero) for e in ends]
-                kinks = {k: decided(k, ends) for k in body.atoms(*KINKS)}
-                inside = body.xreplace({k: v for k, v in kinks.items() if v is not None})
-                inside = inside.xreplace(inner).xreplace(rule)
-                mark = Dummy("piece", real=True)
-                pieces = [{mark: inside if n == k else S.Zero} for n in range(len(regions))]
-                total += average_branches(breaks, pieces, mark, z)
-                continue
-            x, psi = region.implicit
-            standard = (s * (psi.xreplace(zero) - mean) / scale).xreplace(rule)
-            field_value = {self.solution.inner: psi.xreplace(zero)}
-            body = body.xreplace(field_value).xreplace(rule)
-            low = self._edge(region, 0).xreplace(rule) if k else -oo
-            high = self._edge(region, 1).xreplace(rule) if k < len(regions) - 1 else oo
-            if (low, high) == (-oo, oo):  # what is the same everywhere is no average: nothing cancels inside of one
-                fixed, body = body.as_independent(x, as_Add=True)
-                total += fixed
-            total += implicit_average(body, x, standard, low, high)
-        return total
-
-    def _edge(self, region: Any, which: int) -> Expr:
-        """The end of an implicit region in its own unknown."""
-        found = self.solution.edge(region, which)
-        if found is None:
-            raise UnsupportedLaw(
-                f"The end {(region.low, region.high)[which]} of an implicit branch of the {self.kind} law is not an "
-                "end of its unknown.",
-                "branches that end where a pair or a kink switches",
-            )
-        return found.xreplace(self._zero())
 
     # -- responses to fields in which the law jumps ----------------------------------------------
 
