@@ -48,6 +48,7 @@ def solved(objective, constraints=(), values=None):
 
 
 fit, r = over_data((h - 1) ** 2) / 2, h - e[mu]
+huber = Piecewise((r**2 / 2, Abs(r) <= d), (d * Abs(r) - d**2 / 2, True))
 R = Global("R", positive=True)
 u = 1 - h + length / 2
 logistic = -y[mu] * h
@@ -111,6 +112,10 @@ SPELLINGS = {
     ],
     "a bound that is idle beside a teacher and a steep loss": [
         (over_data((h - heard) ** 4) / 4 + size, c, {t: {1: 1}}) for c in ([], [h >= -(10**4)], [w[i] <= 10**4])
+    ],
+    "a bound that is idle, beside kinks at targets": [
+        (over_data(huber) + d * Sum(Abs(w[i]), (i, 1, N)) / 2, c, {d: 1, **TARGETS})
+        for c in ([], [h >= -(10**4)], [h <= 10**8])
     ],
     "constants": [
         (fit + size, [], {}),

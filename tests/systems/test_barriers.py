@@ -49,7 +49,7 @@ def numbers(loss, values=(), *constraints):
     ("spellings", "slope", "ends"),
     [
         (
-            [-log(1 - h) - log(1 + h), -log(1 - h**2), -log((1 - h) * (1 + h)), LABELLED],
+            [-log(1 - h) - log(1 + h), -log(1 - h**2), -log((1 - h) * (1 + h)), LABELLED, -log(1 - (y[mu] * h) ** 2)],
             lambda s: 2 * s / ((1 - s) * (1 + s)),
             (-1, 1),
         ),
@@ -67,6 +67,12 @@ def test_losses_between_two_ends(spellings, slope, ends):
     expected = by_hand(slope, *ends, 2)
     for loss in spellings:
         assert numbers(loss) == pytest.approx(expected, rel=1e-9)
+
+
+def test_barriers_of_labels_of_any_size():
+    sizes, v = {1: "1/2", -2: "1/2"}, Quenched("v", mu)
+    apart = numbers(-log(1 - v[mu] * h) - log(1 + v[mu] * h), {v: sizes})
+    assert numbers(-log(1 - v[mu] ** 2 * h**2), {v: sizes}) == pytest.approx(apart, rel=1e-10)
 
 
 def test_barriers_of_labels_on_one_side():

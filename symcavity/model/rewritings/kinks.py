@@ -19,6 +19,7 @@ from sympy import (
     LessThan,
     Max,
     Min,
+    Mul,
     Piecewise,
     Pow,
     S,
@@ -145,12 +146,24 @@ def _line(gap: Expr, moving: list[Expr]) -> tuple[Expr, Expr] | None:
     inner = next((m for m in moving if gap.has(m)), None)
     if inner is None or not gap.is_polynomial(*moving) or (half := gap.diff(inner, 2) / 2).has(*moving) or half == 0:
         return None
+    if not (half.is_positive or half.is_negative):
+        return _labelled_line(gap, moving, half)
     slope = gap.diff(inner)
     width = (slope**2 - 4 * half * gap).expand()
-    if width.has(*moving) or not width.is_nonnegative or not (half.is_positive or half.is_negative):
+    if width.has(*moving) or not width.is_nonnegative:
         return None
     size, bound = Abs((slope / (2 * half)).expand()), sqrt((width / (4 * half**2)).cancel())
     return (size, bound) if half.is_positive else (bound, size)
+
+
+def _labelled_line(gap: Expr, moving: list[Expr], half: Expr) -> tuple[Expr, Expr] | None:
+    """The same where a label multiplies all that varies, and so stands squared before its square."""
+    label = Mul(*(base ** (power / 2) for base, power in half.as_powers_dict().items() if power.is_even))
+    scaled = gap.xreplace({m: m / label for m in moving}).expand()
+    if label.is_number or scaled.has(*label.free_symbols) or (line := _line(scaled, moving)) is None:
+        return None
+    above, below = (side.xreplace({m: label * m for m in moving}) for side in line)
+    return above, below
 
 
 def _term(term: Expr, moving: list[Expr], marks: list[Expr]) -> Expr:

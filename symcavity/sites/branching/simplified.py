@@ -66,8 +66,19 @@ def cleared(body: Expr, positive: list[Expr]) -> Expr:
 
 def without_order(cells: list[tuple[Expr, list[Expr]]], z: Symbol) -> Expr:
     """Average over branches that come in no single order: by cases, and in general numerically."""
-    cases = [(body, And(*(c >= 0 for c in conditions))) for body, conditions in cells]
+    cases = [(body, And(*(_side(c, z) for c in conditions))) for body, conditions in cells]
     return gaussian_average(Piecewise(*cases[:-1], (cases[-1][0], True)), z)
+
+
+def _side(condition: Expr, z: Symbol) -> Any:
+    """On which side of a place a condition holds: where two branches meet, both name one place, and leave no gap."""
+    wide = condition.expand()
+    slope = wide.diff(z)
+    way = None if slope.has(z) else sign_of(slope)
+    if not way:
+        return condition >= 0
+    place = tidy_fraction(-wide.xreplace({z: S.Zero}) / slope)
+    return z >= place if way > 0 else z <= place
 
 
 def odd_signs(expr: Expr, z: Symbol) -> Expr:
