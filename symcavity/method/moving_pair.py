@@ -24,7 +24,8 @@ from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.average import message_response
 from symcavity.method.close import kind_of_body
 from symcavity.method.heard import without_fields
-from symcavity.method.pair import Leg, Pair, Two, reached
+from symcavity.method.legs import Leg, Two
+from symcavity.method.pair import Pair, reached
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation

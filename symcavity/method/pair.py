@@ -18,7 +18,7 @@ which is linear in the few numbers ``T``.  The doubled system needs no symmetry 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +28,8 @@ from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.average import coupling_covariance, message_response
 from symcavity.method.close import kind_of_body
 from symcavity.method.heard import without_fields
+from symcavity.method.legs import Leg, Two
+from symcavity.method.pair_given import GivenFields
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
@@ -35,37 +37,8 @@ from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, N, in_units_of_n
 from symcavity.model.quantities import Family, Quenched, SiteQuantity, site_quantities
 from symcavity.record.symbols import OrderParameter
-from symcavity.sites.protocol import Heard
 
 EXAMPLE = "solution.dimension(w, over=[xi])"
-
-
-@dataclass(frozen=True)
-class Leg:
-    """An end of what joins two sites: what one of them sends, or a field that it hears.
-
-    Attributes
-    ----------
-    kind : Kind
-    sent : Expr or None
-        In the states of a site, at the canonical index.
-    field : Heard or None
-    """
-
-    kind: Kind
-    sent: Expr | None = None
-    field: Heard | None = None
-
-    @property
-    def name(self) -> str:
-        """The letters of what is sent or heard."""
-        if self.field is not None:
-            return str(self.field.declared.symbol).replace("_", "")
-        names = [q.family.name for q in site_quantities(self.sent)]
-        return "".join(dict.fromkeys(names))
-
-
-Two = tuple[Leg, Leg]
 
 
 @dataclass(frozen=True)
@@ -80,12 +53,19 @@ class Pair:
     observed : Expr
         The quantity of one site whose covariances are asked for.
     legs : tuple of Leg
+    given : GivenFields or None
+        The given parts of the fields of all sites; None where what sites send has no mean over what varies.
     """
 
     theory: Theory
     over: tuple[Quenched, ...]
     observed: Expr
     legs: tuple[Leg, ...]
+    given: GivenFields | None = None
+
+    def beside_means(self) -> Pair:
+        """The same where what sites send has a mean over what varies: a part of each field is given with it."""
+        return replace(self, given=GivenFields(self.theory, self.over, self.legs))
 
     @property
     def kind(self) -> Kind:
@@ -108,6 +88,8 @@ class Pair:
 
     def local(self, a: Leg, b: Leg) -> Expr:
         """The covariance or the response of one site: a number, or a function of what is given of the site."""
+        if self.given is not None:
+            return self.given.local(a, b)
         if a.kind != b.kind or (a.sent is None and b.sent is None):
             return S.Zero
         if a.sent is not None and b.sent is not None:
@@ -234,12 +216,12 @@ def pair_of(theory: Theory, observed: Any, over: Any) -> Pair:
     DeclarationError
         For families that the theory does not hold, and what is not a quantity of one kind of site.
     UnsupportedLaw
-        For the naive analysis, states that move, vector fields, labels drawn on a field, couplings whose variance
-        differs from site to site, and kinds of sites of which one quenched family varies and another one is given.
+        For the naive analysis, states that move, vector fields, labels drawn on a field, and couplings whose variance
+        differs from site to site.
     """
     _refuse(theory)
     varied = _families(theory, over)
-    _refuse_mixed(theory, varied)
+    mixed = _is_mixed(theory, varied)
     body = observed.at_site() if isinstance(observed, Family) else theory.named_by(observed)
     own = theory.system.own(theory.system.rewritten.observable(Average(body)))
     body = without_fields(theory.system, own).args[0]
@@ -252,7 +234,8 @@ def pair_of(theory: Theory, observed: Any, over: Any) -> Pair:
         sent += [body] if kind == kind_of_body(body) else []
         legs += [Leg(kind, sent=e) for e in dict.fromkeys(sent)]
         legs += [Leg(kind, field=h) for h in site.heard if h.declared.states()]
-    return Pair(theory, varied, body, tuple(legs))
+    found = Pair(theory, varied, body, tuple(legs))
+    return found.beside_means() if mixed else found
 
 
 def first_sent(theory: Theory) -> Expr:
@@ -292,21 +275,21 @@ def _refuse(theory: Theory) -> None:
             raise _refused(f"{f.coupling.family}, whose variance differs from site to site")
 
 
-def _refuse_mixed(theory: Theory, over: tuple[Quenched, ...]) -> None:
-    for kind, site in theory.inserted.items():
+def _is_mixed(theory: Theory, over: tuple[Quenched, ...]) -> bool:
+    """Whether a kind of sites has parameters that vary beside others that are given."""
+    mixed = False
+    for site in theory.inserted.values():
         own = site.law.quenched()
         if labels := [q for q in own if q.given is not None]:
             raise _refused(f"the label {labels[0]}, drawn on a field")
-        given = [q for q in own if q not in over]
-        if given and len(given) < len(own):
-            varied = next(q for q in own if q in over)
-            raise _refused(f"{kind.sites} of which {varied} varies and {given[0]} is given")
+        mixed |= 0 < sum(q in over for q in own) < len(own)
+    return mixed
 
 
 def _refused(found: str) -> UnsupportedLaw:
     return UnsupportedLaw(
         f"The covariances of sites are not derived for {found}.",
-        "scalar fields at rest, with one variance for a coupling; a kind's quenched families all vary, or none",
+        "scalar fields at rest, with one variance for a coupling",
         "another over=, or sim.dimension(...) of instances",
     )
 

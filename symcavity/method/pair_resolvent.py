@@ -17,7 +17,8 @@ from functools import cached_property
 from sympy import Add, Expr, Matrix, S, Symbol, eye
 
 from symcavity.algebra.gaussian import GaussianAverage
-from symcavity.method.pair import Leg, Pair, Two
+from symcavity.method.legs import Leg, Two
+from symcavity.method.pair import Pair
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, N, in_units_of_n
 from symcavity.record.symbols import OrderParameter

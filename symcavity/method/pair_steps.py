@@ -8,7 +8,8 @@ from sympy import Expr
 
 from symcavity.method.average import message_response
 from symcavity.method.naming import at_zero
-from symcavity.method.pair import Pair, Two
+from symcavity.method.legs import Two
+from symcavity.method.pair import Pair
 from symcavity.method.pair_resolvent import Resolvent
 from symcavity.method.respond import ORDER
 from symcavity.model.averages import Average

@@ -14,7 +14,8 @@ from symcavity.algebra.precision import alone
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.averages.nodes import own_quantities
 from symcavity.evaluate.solutions.dyson import Dyson, LocalSpectrum
-from symcavity.evaluate.solutions.two_sites import check_pair
+from symcavity.evaluate.solutions.given_fields import GivenNumbers
+from symcavity.evaluate.solutions.two_sites import checked_pair
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.method.pair import Pair
 from symcavity.method.pair_resolvent import Resolvent
@@ -142,7 +143,7 @@ def spectrum_of(solution: Any, pair: Pair, stability: Any) -> SiteSpectrum:
     UnsupportedLaw, NotConverged
         As for the covariances of two sites.
     """
-    check_pair(solution, pair, stability)
+    pair = checked_pair(solution, pair, stability)
     known: dict[Any, float] = {}
 
     def number(expr: Any) -> float:
@@ -158,7 +159,12 @@ def spectrum_of(solution: Any, pair: Pair, stability: Any) -> SiteSpectrum:
         for (c, d), value in line.items():
             couplings[place[a], place[b], place[c], place[d]] = number(value)
     kinds = []
-    for own in found.kinds.values():
+    numbers = None if pair.given is None else GivenNumbers(solution, pair.given)
+    for kind, own in found.kinds.items():
+        if numbers is not None:
+            where = slice(place[own[0]], place[own[-1]] + 1)
+            kinds.append(LocalSpectrum(where, numbers.kinds[kind].matrices(pair.given, own), numbers.kinds[kind].weights))
+            continue
         entries = [[found.local[a, b] for b in own] for a in own]
         kinds.append(_local(solution, slice(place[own[0]], place[own[-1]] + 1), entries, number))
     sent = np.array([leg.sent is not None for leg in legs])

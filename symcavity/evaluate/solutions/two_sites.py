@@ -10,10 +10,13 @@ from sympy import Expr
 from symcavity.algebra.precision import alone, given_out, mp, with_digits
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.evaluate.given.values import GUARD
+from symcavity.evaluate.solutions.given_fields import GivenNumbers
 from symcavity.evaluate.solutions.table import SolutionTable
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.method.pair import Pair
 from symcavity.model.kinds import FEATURE
+
+DOUBLE = 15  # digits
 
 
 @dataclass(frozen=True)
@@ -38,13 +41,13 @@ class SiteCovariance:
     moments: tuple[Any, Any]
 
 
-def check_pair(solution: SolutionTable, pair: Pair, stability: Any) -> None:
-    """Refuse what has no covariances of two sites.
+def checked_pair(solution: SolutionTable, pair: Pair, stability: Any) -> Pair:
+    """Two sites at a solution: beside what is given of their fields, where what sites send has a mean.
 
     Raises
     ------
     UnsupportedLaw
-        If what sites send has a mean at given couplings, and limits with states at rest.
+        In limits with states at rest, and for digits beyond double beside what is given of fields.
     NotConverged
         If the solution is not stable: small changes grow from site to site, and so do covariances.
     """
@@ -59,7 +62,14 @@ def check_pair(solution: SolutionTable, pair: Pair, stability: Any) -> None:
             solution.values,
             hint="parameters at which the solution is stable, and no minimum is flat",
         )
-    _check_balanced(solution, pair)
+    if pair.given is None and not _is_balanced(solution, pair):
+        pair = pair.beside_means()
+    if pair.given is not None and solution.dps > DOUBLE:
+        raise UnsupportedLaw(
+            f"{solution.dps} digits of the covariances of sites whose fields have a given part.",
+            f"{DOUBLE} digits: averages over these parts are taken in double",
+        )
+    return pair
 
 
 @alone
@@ -71,17 +81,18 @@ def two_sites(solution: SolutionTable, pair: Pair, stability: Any) -> SiteCovari
     UnsupportedLaw, NotConverged
         For what has no covariances.
     """
-    check_pair(solution, pair, stability)
+    pair = checked_pair(solution, pair, stability)
     rows, column, matrix = pair.system
+    numbers = solution if pair.given is None else GivenNumbers(solution, pair.given)
 
     def number(expr: Expr) -> Any:
-        return solution.number(expr) if expr != 0 else mp.zero
+        return numbers.number(expr) if expr != 0 else mp.zero
 
     first = mp.matrix([number(e) for e in column])
     steps = mp.matrix([[number(e) for e in line] for line in matrix])
     kind = pair.kind
     share = mp.one if kind == FEATURE else solution.number(kind.ratio)
-    variance, square = solution.number(pair.variance), solution.number(pair.square)
+    variance, square = number(pair.variance), number(pair.square)
     with mp.workdps(solution.dps + GUARD):
         total = mp.lu_solve(mp.eye(len(rows)) - steps, first)[rows.index(pair.target)]
         second = total / share
@@ -92,16 +103,6 @@ def two_sites(solution: SolutionTable, pair: Pair, stability: Any) -> SiteCovari
     return SiteCovariance(spread, off, dimension, (spread, second))
 
 
-def _check_balanced(solution: SolutionTable, pair: Pair) -> None:
-    for leg, share in pair.means.items():
-        if solution.number(share) > tolerances().balanced:
-            names = ", ".join(map(str, pair.over))
-            given = [q for q in pair.theory.system.quenched if q not in pair.over]
-            raise UnsupportedLaw(
-                f"At given couplings {leg.sent} has a mean over {names}, which differs from {leg.kind.site} to "
-                f"{leg.kind.site}, so that one mean response does not do for all of them.",
-                "systems that are odd in what varies: states of which the opposite ones are as likely",
-                "where all laws are linear, {0: 1} as the law of " + ", ".join(map(str, given))
-                if given
-                else "sim.dimension(...) of instances",
-            )
+def _is_balanced(solution: SolutionTable, pair: Pair) -> bool:
+    """Whether what sites send has no mean over what varies, at given couplings."""
+    return all(solution.number(share) <= tolerances().balanced for share in pair.means.values())

@@ -1,0 +1,238 @@
+"""The given parts of fields in numbers: overlaps of two draws of what varies, and what a site has beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from sympy import Add, Expr, S, Symbol
+
+from symcavity.algebra.precision import mp
+from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.evaluate.averages.integrals import Pass
+from symcavity.evaluate.tolerances import tolerances
+from symcavity.method.legs import Leg
+from symcavity.method.pair_given import GivenFields, GivenPart
+from symcavity.model.averages import Average
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import SiteQuantity
+
+REACH = 8.5  # of standard Gaussians
+COARSEST, LEVELS = 0.5, 6  # the step of the trapezoidal rule, and how often it is halved
+TOGETHER = 500  # sites
+STEPS = 100  # of Broyden's method
+CLOSED = 1e-13  # what overlaps of two draws may differ from their closures by, in units of those of one
+
+
+@dataclass(frozen=True)
+class AtSites:
+    """What the sites of a kind have at points with weights, and what is given there."""
+
+    values: Mapping[SiteQuantity, np.ndarray]
+    weights: np.ndarray
+    points: Mapping[Any, np.ndarray]
+
+    def matrices(self, given: GivenFields, legs: Sequence[Leg]) -> np.ndarray:
+        """The covariances and responses of each site between some ends."""
+        names = [[given.local(a, b) for b in legs] for a in legs]
+        none = np.zeros_like(self.weights)
+        return np.array([[self.values.get(q, none) for q in row] for row in names]).transpose(2, 0, 1)
+
+    def mean(self, body: Expr) -> float:
+        """The average over the sites of a product of names."""
+        found = self.weights
+        for q, power in body.as_powers_dict().items():
+            found = found * self.values[q] ** int(power)
+        return float(np.sum(found))
+
+
+class SiteValues:
+    """What a site of a kind has, as functions of what is given: averages over what varies, compiled once."""
+
+    def __init__(self, given: GivenFields, part: GivenPart, solution: Any) -> None:
+        self.part = part
+        held = (*part.given, *part.fields.values())
+        self.symbols = {q: Symbol(f"at_{q.name}", real=True) for q in held}
+        rule = {q.at_site(): s for q, s in self.symbols.items()}
+        own = {name: (body, off) for name, (kind, body, off) in given.meanings.items() if kind == part.kind}
+        self.off = {name: off for name, (_, off) in own.items()}
+        exprs = [Average(part.over_fields(body).xreplace(rule)) for body, _ in own.values()]
+        exprs = [e.xreplace(solution.task.units) for e in exprs]
+        self._pass = Pass(solution.task.absorbed(solution.given.laws, tuple(exprs)))
+        self.refine()
+
+    def at(self, env: Mapping[Any, Any], left: np.ndarray, points: Mapping[Any, np.ndarray]) -> dict[Any, np.ndarray]:
+        """Every name at the values of what is given, and at the covariances of the parts of fields that vary."""
+        heard = list(self.part.fields)
+        known = {s: left[heard.index(h), heard.index(g)] for (h, g), s in self.part.left.items() if s != 0}
+        count = len(next(iter(points.values()))) if points else 1
+        rows = []
+        for k in range(0, count, TOGETHER):
+            here = {self.symbols[q]: column[k : k + TOGETHER] for q, column in points.items()}
+            found = self._averages({**env, **known, **here})
+            rows.append([np.broadcast_to(np.ravel(v), min(TOGETHER, count - k)) for v in found])
+        self._fresh = False
+        out = {name: np.concatenate([row[n] for row in rows]) for n, name in enumerate(self.off)}
+        for name, off in self.off.items():
+            if off != 0:
+                out[name] = out[name] - np.prod([out[q] ** int(n) for q, n in off.as_powers_dict().items()], axis=0)
+        return out
+
+
+    def refine(self) -> None:
+        """Refine the rules anew, for the next sites."""
+        self._grids, self._fresh = self._pass.grids(), True
+
+    def _averages(self, env: Mapping[Any, Any]) -> Any:
+        """The averages at some sites; sites between those for which the rules were refined need no finer ones."""
+        if self._fresh:
+            self._pass.refine(env, self._grids)
+        return self._pass.at(env, self._grids)[0]
+
+
+class GivenNumbers:
+    """The overlaps of two draws at a solution, and averages of what sites have beside the given parts of fields.
+
+    In double.  Averages over the given parts are taken by the trapezoidal rule, which is refined until they agree.
+
+    Raises
+    ------
+    UnsupportedLaw
+        For more digits, and parameters given site by site beside others that vary.
+    NotConverged
+        If the rules do not agree.
+    """
+
+    def __init__(self, solution: Any, given: GivenFields) -> None:
+        self.solution, self.given = solution, given
+        self.env: dict[Any, Any] = solution.environment("numpy")
+        self.sites = {kind: SiteValues(given, part, solution) for kind, part in given.parts.items()}
+        self.overlaps = dict.fromkeys(given.overlaps, 0.0)
+        self.kinds: dict[Kind, AtSites] = {}
+        self._numbers: dict[Expr, float] = {}
+        before: dict[Kind, np.ndarray] = {}
+        for level in range(LEVELS):
+            self._close(level)
+            if level == 0:  # with rules that are refined at these overlaps
+                for site in self.sites.values():
+                    site.refine()
+                self._close(level)
+            seen = {kind: _moments(sites) for kind, sites in self.kinds.items()}
+            if before and all(_agree(before[kind], seen[kind]) for kind in seen):
+                return
+            before = seen
+        raise NotConverged(
+            "Averages over the given parts of fields did not settle.", hint="parameters that vary more widely"
+        )
+
+    def number(self, expr: Expr) -> Any:
+        """The number of an expression in averages of names, and in what the solution knows."""
+        total = mp.zero
+        for term in Add.make_args(expr.expand()):
+            nodes = {node: kind for node in term.atoms(Average) if (kind := self._kind(node)) is not None}
+            factor, rest = term.as_independent(*nodes, as_Add=False) if nodes else (term, S.One)
+            value = self.solution.number(factor) if factor != 0 else mp.zero
+            for node, power in rest.as_powers_dict().items() if nodes else ():
+                value *= mp.mpf(self.kinds[nodes[node]].mean(node.body)) ** int(power)
+            total += value
+        return total
+
+    def _kind(self, node: Average) -> Kind | None:
+        """The kind of sites whose names are averaged; None of what the solution knows."""
+        return next((self.given.meanings[q][0] for q in node.body.atoms(SiteQuantity) if q in self.given.meanings), None)
+
+    # -- closing -----------------------------------------------------------------------------------
+
+    def _close(self, level: int) -> None:
+        """Solve for the overlaps of two draws: by Broyden's method, from those that are known, at first from zero.
+
+        The map is a power series in them with positive coefficients, where there is one; from below its iteration ends
+        at the smallest root, at which small differences of two draws shrink.
+        """
+        names = list(self.overlaps)
+        whole = np.array([max(abs(self._known(one)), np.finfo(float).tiny) for one, _ in self.given.overlaps.values()])
+        now, turn = np.array([self.overlaps[s] for s in names]), np.eye(len(names))
+        gap = self._map(now, level) - now
+        for _ in range(STEPS):
+            if np.all(abs(gap) <= CLOSED * whole):
+                return
+            step = turn @ gap
+            after = self._map(now + step, level) - (now + step)
+            moved = turn @ (after - gap)
+            if step @ moved != 0:
+                turn = turn - np.outer(step + moved, step @ turn) / (step @ moved)
+            now, gap = now + step, after
+        raise NotConverged("The overlaps of two draws of what varies did not settle.")
+
+    def _map(self, overlaps: np.ndarray, level: int) -> np.ndarray:
+        """The closures at given overlaps; what sites have there is kept."""
+        self.overlaps = dict(zip(self.overlaps, map(float, overlaps), strict=True))
+        for kind in self.sites:
+            self.kinds[kind] = self._at(kind, level)
+        return np.array([self.kinds[self._kind(e)].mean(e.body) for _, e in self.given.overlaps.values()])
+
+    def _at(self, kind: Kind, level: int) -> AtSites:
+        """The sites of a kind at the overlaps as they are."""
+        site, part = self.sites[kind], self.given.parts[kind]
+        shared, whole = (self._matrix(part, e) for e in (self.given.covariance(kind), self.given.whole(kind)))
+        columns, weights = self._given(kind, level)
+        step = COARSEST / 2**level
+        line = np.arange(-round(REACH / step), round(REACH / step) + 1) * step
+        density = np.exp(-(line**2) / 2) / np.sum(np.exp(-(line**2) / 2))
+        size, roots = np.linalg.eigh(shared)
+        spread = roots * np.sqrt(np.maximum(size, 0))
+        wide = [k for k in range(len(size)) if size[k] > 0]
+        standard = np.array(list(product(line, repeat=len(wide)))).T
+        fields = spread[:, wide] @ standard
+        share = np.array(list(product(density, repeat=len(wide)))).prod(axis=1)
+        count = len(weights)
+        points = {q: np.repeat(v, len(share)) for q, v in columns.items()}
+        points |= {m: np.tile(row, count) for m, row in zip(part.fields.values(), fields, strict=True)}
+        return AtSites(site.at(self.env, whole - shared, points), np.outer(weights, share).ravel(), points)
+
+    def _matrix(self, part: GivenPart, entries: Mapping[Any, Expr]) -> np.ndarray:
+        """Covariances of the fields of a site at the overlaps as they are."""
+        heard = list(part.fields)
+        out = np.zeros((len(heard), len(heard)))
+        for (h, g), e in entries.items():
+            out[heard.index(h), heard.index(g)] = self._linear(e)
+        return out
+
+    def _linear(self, expr: Expr) -> float:
+        """A number that is linear in the overlaps of two draws."""
+        rest = expr.xreplace(dict.fromkeys(self.overlaps, S.Zero))
+        terms = [(self._known(expr.coeff(s)), value) for s, value in self.overlaps.items() if expr.has(s)]
+        return self._known(rest) + sum(rate * value for rate, value in terms)
+
+    def _known(self, expr: Expr) -> float:
+        if expr not in self._numbers:
+            self._numbers[expr] = float(self.solution.number(expr)) if expr != 0 else 0.0
+        return self._numbers[expr]
+
+    def _given(self, kind: Kind, level: int) -> tuple[dict[Any, np.ndarray], np.ndarray]:
+        """The values of the parameters that are given at the sites of a kind, with their weights."""
+        families, law = self.given.parts[kind].given, self.solution.given.laws[kind]
+        if not families:
+            return {}, np.ones(1)
+        if both := [q for q in self.given.over if q in law.arrays]:
+            raise UnsupportedLaw(
+                f"{both[0]} has its values site by site, as {families[0]} has: it does not vary beside it.",
+                "laws, {value: weight}, of what varies",
+            )
+        columns, weights = law.table(families, level)
+        count = len(columns[0])
+        return dict(zip(families, columns, strict=True)), np.full(count, 1 / count) if weights is None else weights
+
+
+def _moments(sites: AtSites) -> np.ndarray:
+    """The means of products of two names, in units of their sizes."""
+    values = np.array(list(sites.values.values()))
+    return (values * sites.weights) @ values.T
+
+
+def _agree(one: np.ndarray, other: np.ndarray) -> bool:
+    size = np.sqrt(np.diag(other))
+    return bool(np.all(abs(one - other) <= tolerances().ruled * np.outer(size, size)))

@@ -1,0 +1,214 @@
+"""What is given of two sites, where others have a mean over what varies: a part of each field.
+
+What others send has a mean over what varies, ``E e_j``, that differs from site to site.  It is given with the
+couplings, and so a field is the sum of two independent Gaussians: ``m = sum x_ij E e_j``, which is given, and one
+that varies.  The covariance of ``m`` is that of the fields, with the overlaps of two draws of what varies,
+
+    p_ab = < E[e_a] E[e_b] >,
+
+in the place of those of one, and these close: the sites are those of the theory, beside a given field ``m``.  The
+covariances and the mean responses of a site are functions of ``m`` and of its other given parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from sympy import Expr, S, Symbol, cancel
+
+from symcavity.errors import UnsupportedLaw
+from symcavity.method.average import message_response
+from symcavity.method.legs import Leg, Two
+from symcavity.method.theory import Theory
+from symcavity.model.averages import Average
+from symcavity.model.equations import Equation
+from symcavity.model.kinds import Kind
+from symcavity.model.names import fresh_name
+from symcavity.model.quantities import Complementary, Quenched, SiteQuantity, Variable
+from symcavity.record.symbols import OrderParameter
+from symcavity.sites.protocol import Heard
+from symcavity.sites.site import Site
+from symcavity.sites.strategies import solved_by
+
+Covariances = dict[tuple[Heard, Heard], Expr]
+
+
+@dataclass(frozen=True)
+class GivenPart:
+    """A site of a kind beside the given parts of its fields.
+
+    Attributes
+    ----------
+    theory : Theory
+    kind : Kind
+    over : tuple of Quenched
+        What varies.
+    fields : dict
+        The given part of each field, as a parameter of the site.
+    left : dict
+        The covariances of the parts of its fields that vary, as symbols.
+    """
+
+    theory: Theory
+    kind: Kind
+    over: tuple[Quenched, ...]
+    fields: dict[Heard, Quenched]
+    left: Covariances
+
+    @property
+    def given(self) -> list[Quenched]:
+        """The parameters of a site that do not vary, beside its fields."""
+        return [q for q in self.theory.inserted[self.kind].law.quenched() if q not in self.over]
+
+    @cached_property
+    def site(self) -> Site:
+        """The site that hears the given part of each field beside the part that varies."""
+        site = self.theory.inserted[self.kind]
+        rule = {h.declared.symbol: h.declared.symbol + m.at_site() for h, m in self.fields.items()}
+        equations = tuple(Equation(e.lhs.xreplace(rule), e.rhs.xreplace(rule)) for e in site.law.equations)
+        pairs = tuple(Complementary(*(q.xreplace(rule) for q in p.pair)) for p in site.law.pairs)
+        problem = replace(site.problem, law=replace(site.law, equations=equations, pairs=pairs))
+        strategy, solution = solved_by(problem)
+        signs = {f.signed(s): s for f, s in solution.signs.items()}
+        covariance = {(h.eta, g.eta): e for (h, g), e in self.left.items()}
+        return Site(problem.signed(solution.signs), strategy, solution.solved, signs, covariance, site.means)
+
+    def over_fields(self, body: Expr) -> Expr:
+        """The average over the parts of its fields that vary, at given parameters of the site."""
+        return self.site.ensemble.at_site(body).xreplace(self.theory.binding) if body != 0 else S.Zero
+
+
+@dataclass(frozen=True)
+class GivenFields:
+    """The given parts of the fields of all sites, and what a site has for each value of them.
+
+    Attributes
+    ----------
+    theory : Theory
+    over : tuple of Quenched
+        What varies.
+    legs : tuple of Leg
+    """
+
+    theory: Theory
+    over: tuple[Quenched, ...]
+    legs: tuple[Leg, ...]
+
+    @cached_property
+    def parts(self) -> dict[Kind, GivenPart]:
+        """A site of each kind."""
+        taken, out = self._taken, dict[Kind, GivenPart]()
+        for kind, site in self.theory.inserted.items():
+            heard = [h for h in site.heard if h.declared.states()]
+            fields = {h: Quenched(fresh_name(taken, f"m_{h.declared.symbol}"), kind.index) for h in heard}
+            left: Covariances = {}
+            for k, h in enumerate(heard):
+                for g in heard[: k + 1]:
+                    name = "_".join(dict.fromkeys(str(f.declared.symbol) for f in (h, g)))
+                    symbol = OrderParameter(fresh_name(taken, f"v_{name}"), **({"positive": True} if h == g else {"real": True}))
+                    left[h, g] = left[g, h] = S.Zero if site.covariance[h.eta, g.eta] == 0 else symbol
+            out[kind] = GivenPart(self.theory, kind, self.over, fields, left)
+        return out
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        theory = self.theory
+        names = {str(s) for s in (*theory.scaled_unknowns, *theory.system.parameters, *theory.system.quenched)}
+        return {*names, *theory.system.variables}
+
+    # -- what a site has at given fields -----------------------------------------------------------
+
+    @cached_property
+    def means(self) -> dict[Leg, SiteQuantity]:
+        """The name of the mean of what a site sends."""
+        return {a: self._variable("e", a.kind, a.name) for a in self.legs if a.sent is not None}
+
+    @cached_property
+    def names(self) -> dict[Two, SiteQuantity]:
+        """The name of each covariance, and of each mean response, of a site with itself; one for both orders."""
+        out: dict[Two, SiteQuantity] = {}
+        for k, a in enumerate(self.legs):
+            for b in self.legs[: k + 1]:
+                if a.kind == b.kind and not a.sent is b.sent is None and self._body(a, b) != 0:
+                    letter = "c" if a.sent is not None and b.sent is not None else "r"
+                    out[a, b] = out[b, a] = self._variable(letter, a.kind, "_".join(dict.fromkeys((b.name, a.name))))
+        return out
+
+    def local(self, a: Leg, b: Leg) -> Expr:
+        """The covariance, or the mean response, of one site: its name."""
+        return self.names.get((a, b), S.Zero)
+
+    def _variable(self, letter: str, kind: Kind, name: str) -> SiteQuantity:
+        return Variable(fresh_name(self._taken, f"{letter}_{name}"), kind.index).at_site()
+
+    def _body(self, a: Leg, b: Leg) -> Expr:
+        """What is averaged over what varies in a covariance or a response."""
+        if a.sent is not None and b.sent is not None:
+            return a.sent * b.sent
+        sent, heard = (a.sent, b.field) if b.field is not None else (b.sent, a.field)
+        answer = message_response(self.theory.system, sent, heard.declared)  # type: ignore[arg-type, union-attr]
+        return heard.factor * answer  # type: ignore[union-attr]
+
+    @cached_property
+    def meanings(self) -> dict[SiteQuantity, tuple[Kind, Expr, Expr]]:
+        """Of each name what is averaged over what varies, and the product of names that is taken off."""
+        out: dict[SiteQuantity, tuple[Kind, Expr, Expr]] = {}
+        for a, mean in self.means.items():
+            out[mean] = a.kind, a.sent, S.Zero
+        for (a, b), name in self.names.items():
+            both = a.sent is not None and b.sent is not None
+            out[name] = a.kind, self._body(a, b), self.means[a] * self.means[b] if both else S.Zero
+        return out
+
+    # -- overlaps of two draws ---------------------------------------------------------------------
+
+    @cached_property
+    def overlaps(self) -> dict[OrderParameter, tuple[Expr, Expr]]:
+        """Of each overlap of two draws that of one, and the closure: the mean product of two means.
+
+        Raises
+        ------
+        UnsupportedLaw
+            If fields are correlated by something else than overlaps of what sites send.
+        """
+        taken, out = self._taken, dict[OrderParameter, tuple[Expr, Expr]]()
+        sent = {f.emission for f in self.theory.system.fields}
+        legs = [a for a in self.legs if a.sent in sent]
+        found: set[Symbol] = set()
+        for k, a in enumerate(legs):
+            for b in legs[: k + 1]:
+                if a.kind != b.kind:
+                    continue
+                one = next((s for s, e in self.theory.order_parameters.items() if _same(e, Average(a.sent * b.sent))), None)
+                if one is not None:
+                    name = fresh_name(taken, "p_" + "_".join(dict.fromkeys((b.name, a.name))))
+                    symbol = OrderParameter(name, nonnegative=True) if a == b else OrderParameter(name, real=True)
+                    out[symbol] = one, Average(self.means[a] * self.means[b])
+                    found.add(one)
+        for kind, part in self.parts.items():
+            site = self.theory.inserted[kind]
+            for h, g in part.left:
+                others = site.covariance[h.eta, g.eta].atoms(OrderParameter) - found
+                if others:
+                    raise UnsupportedLaw(
+                        f"The part of the fields of {kind.sites} that varies is not derived with {min(others, key=str)}.",
+                        "fields that are correlated by the overlaps of what sites send",
+                        "sim.dimension(...) of instances",
+                    )
+        return out
+
+    def covariance(self, kind: Kind) -> Covariances:
+        """The covariances of the given parts of the fields of a site, in overlaps of two draws."""
+        known = self.theory.inserted[kind].covariance
+        rule = {one: p for p, (one, _) in self.overlaps.items()}
+        return {(h, g): known[h.eta, g.eta].xreplace(rule) for h, g in self.parts[kind].left}
+
+    def whole(self, kind: Kind) -> Covariances:
+        """Those of the fields."""
+        known = self.theory.inserted[kind].covariance
+        return {(h, g): known[h.eta, g.eta] for h, g in self.parts[kind].left}
+
+
+def _same(one: Expr, other: Expr) -> bool:
+    return one == other or (isinstance(one, Average) and cancel(one.body - other.args[0]) == 0)
