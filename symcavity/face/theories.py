@@ -22,8 +22,8 @@ from symcavity.study.verbs import StudiedTheory
 
 if TYPE_CHECKING:
     from symcavity.evaluate.moving.flow import FlowRun
-    from symcavity.evaluate.moving.recurring import SampledStationary
     from symcavity.evaluate.moving.run import MovingRun
+    from symcavity.evaluate.moving.sampled_stationary import SampledStationary
     from symcavity.evaluate.moving.stationary import Stationary
     from symcavity.evaluate.solutions.solution import Solution
     from symcavity.evaluate.state_evolution import StateEvolution

@@ -13,7 +13,8 @@ from symcavity.model.support import Support
 from symcavity.record.derivation import Step, Verdict
 from symcavity.witness.explicit_sets import projected, shapes
 from symcavity.witness.registry import largest, witness
-from symcavity.witness.sets import EXPLICIT, of_size, shares, site_of, site_values
+from symcavity.witness.set_points import of_size, shares, site_values
+from symcavity.witness.sets import EXPLICIT, site_of
 
 
 @witness("support_function")

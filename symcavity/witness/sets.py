@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Expr, Piecewise, S, Symbol, diff
+from sympy import Piecewise, S, Symbol, diff
 
-from symcavity.algebra.matrices import NamedTrace, evaluate
+from symcavity.algebra.matrices import evaluate
 from symcavity.algebra.precision import exact_function, mp
-from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
-from symcavity.model.kinds import is_index
-from symcavity.model.quantities import Quenched, site_quantities
 from symcavity.record.derivation import Step, Verdict
-from symcavity.record.symbols import OrderParameter
 from symcavity.shapes.base import INTERIOR, WHOLE
 from symcavity.witness.declared import declared_of
 from symcavity.witness.effective import SolvedLaw
@@ -25,7 +20,17 @@ from symcavity.witness.explicit_sets import projected, shapes
 from symcavity.witness.inserted import InsertedSite
 from symcavity.witness.moments import free_points
 from symcavity.witness.registry import largest, to_digits, witness
-from symcavity.witness.set_averages import projecting, quenched_laws, quenched_points, seeded
+from symcavity.witness.set_averages import projecting
+from symcavity.witness.set_points import (
+    gap_of,
+    in_strength,
+    of_size,
+    response_point,
+    shares,
+    site_values,
+    with_response,
+    with_strength,
+)
 
 EXPLICIT = "explicit convex sets"
 WHICH = {"regime_interior": INTERIOR, "regime_tip": WHOLE}
@@ -98,109 +103,6 @@ def projection(step: Step, _dps: int) -> list[Verdict]:
 # -- the response ----------------------------------------------------------------------------------
 
 
-def _matrices(response: Any, strength: Any, lam: Any, rows: int, seed: int, softness: Any) -> dict[Any, Any]:
-    """Seeded s and H; J and l by solving the differentiated law as one linear system of numbers."""
-    rng = random.Random(seed)  # noqa: S311 - seeded sampling, not cryptography
-
-    def draw() -> Any:
-        return mp.mpf(rng.randint(-900, 900)) / 1000
-
-    s = mp.matrix([draw() + 1 for _ in range(rows)])
-    B = mp.matrix([[draw() for _ in range(rows)] for _ in range(rows)])
-    H = -(B * B.T)
-    return with_response(response, strength, lam, s, H, rows, softness)
-
-
-def with_response(
-    response: Any, strength: Any, lam: Any, s: Any, H: Any, rows: int, softness: Any = 0
-) -> dict[Any, Any]:
-    """All matrices of a point: the unknown ones from the bordered linear system of the law."""
-    F, ell = strength, lam
-    system = mp.zeros(rows + 1, rows + 1)
-    system[rows, rows] = softness
-    for r in range(rows):
-        for c in range(rows):
-            system[r, c] = (r == c) - F * ell * H[r, c]
-        system[r, rows], system[rows, r] = -F * s[r], s[r]
-    J, l = mp.zeros(rows, rows), mp.zeros(rows, 1)
-    for c in range(rows):
-        right = mp.matrix([mp.mpf(r == c) for r in range(rows + 1)])
-        found = mp.lu_solve(system, right)
-        for r in range(rows):
-            J[r, c] = found[r]
-        l[c] = found[rows]
-    P = mp.inverse(mp.eye(rows) - F * ell * H)
-    M = (s * l.T) + ell * (H * J)
-    return {response.J: J, response.l: l, response.s: s, response.H: H, response.P: P, response.message.lhs: M}
-
-
-def _point(side: Any, response: Any, rows: int, seed: int) -> dict[Any, Any]:
-    strength = side.solution.strength
-    convex = side.solution.convex
-    lam = convex.lam.xreplace({side.law.index: S.Zero})
-    rng = random.Random(seed + 40)  # noqa: S311 - seeded sampling, not cryptography
-    values = in_strength(side, lambda: mp.mpf(rng.randint(300, 1700)) / 1000)
-    values[lam] = mp.mpf(rng.randint(300, 1700)) / 1000
-    F = evaluate(strength, values)
-    values |= {s: rows - int(convex.components.size.subs(s, 0)) for s in convex.components.size.free_symbols}
-    softness = evaluate(side.solution.softness, values)
-    return {**values, **_matrices(response, F, values[lam], rows, seed, softness)}
-
-
-def in_strength(side: Any, draw: Callable[[], Any]) -> dict[Any, Any]:
-    """Values for everything in the self-coupling and the softness, at a site and at the inserted one."""
-    nodes: set[Expr] = set()
-    for expr in (side.solution.strength, side.solution.softness):
-        nodes |= expr.atoms(Average) | {*site_quantities(expr, Quenched)}
-        nodes |= {s for s in expr.free_symbols if not is_index(s)}
-    values = {}
-    for node in sorted(nodes, key=str):
-        values[node] = values[node.xreplace({side.law.index: S.Zero})] = draw()
-    return values
-
-
-def with_strength(side: Any, value: Any) -> dict[Any, Any]:
-    """The same, such that the self-coupling, which is proportional to a response, has a given value."""
-    values = in_strength(side, lambda: mp.mpf(1))
-    scale = value / evaluate(side.solution.strength, values)
-    return values | dict.fromkeys(side.solution.strength.atoms(OrderParameter), scale)
-
-
-def shares(total: np.ndarray, factors: list[float], seed: int) -> list[np.ndarray]:
-    """Seeded vectors that add up to a vector, each times a factor: what each of several fields is."""
-    rng = np.random.default_rng(seed)
-    others = [rng.normal(size=total.shape) for _ in factors[1:]]
-    first = (total - sum(c * t for c, t in zip(factors[1:], others, strict=True))) / factors[0]
-    return [first, *others]
-
-
-def site_values(side: Any, seed: int) -> dict[Any, Any]:
-    """Seeded values of everything in bound, strength and cap, quenched parameters included."""
-    solution = side.solution
-    parts = [solution.bound, solution.strength, solution.variance, solution.softness]
-    parts += [solution.cap] if solution.cap.is_finite is not False else []
-    (*_, (_, rule)) = quenched_points(quenched_laws(parts, seed, parts[1:]), side.kind)
-    return {**seeded(parts, seed), **rule}
-
-
-def of_size(size: Any, rows: int) -> dict[Any, int]:
-    """The value of the symbol in a number of components that makes it the given one."""
-    return {symbol: rows - int(size.subs(symbol, 0)) for symbol in size.free_symbols}
-
-
-def _gap(claim: Equation, values: dict[Any, Any]) -> Any:
-    left, right = (_side(x, values) for x in (claim.lhs, claim.rhs))
-    difference = left - right
-    return largest(*map(abs, difference)) if isinstance(difference, mp.matrix) else abs(difference)
-
-
-def _side(expr: Any, values: dict[Any, Any]) -> Any:
-    if isinstance(expr, NamedTrace):
-        matrix = values[expr.args[0]]
-        return mp.fsum(matrix[k, k] for k in range(matrix.rows))
-    return evaluate(expr, values)
-
-
 @witness("regime_touching", "touching_response", "touching_trace")
 def matrices(step: Step, dps: int) -> list[Verdict]:
     """Explicit matrices of numbers, and derivatives of explicit projections."""
@@ -210,8 +112,8 @@ def matrices(step: Step, dps: int) -> list[Verdict]:
     with mp.workdps(dps + 12):
         for rows in [int(size)] if size.is_Integer else [2, 3]:
             for seed in range(2):
-                values = _point(side, response, rows, seed)
-                worst = largest(worst, *(_gap(c, values) for c in step.claims))
+                values = response_point(side, response, rows, seed)
+                worst = largest(worst, *(gap_of(c, values) for c in step.claims))
     ok = bool(worst < mp.mpf(10) ** (-dps + 8))
     out = to_digits(ok, dps - 8, dps, "with explicit matrices", f"differs by {mp.nstr(worst, 3)}")
     return out + _differences(step, min(dps, 50))
@@ -238,7 +140,7 @@ def _differences(step: Step, dps: int) -> list[Verdict]:
             values[response.P] = mp.inverse(mp.eye(rows) - point["F"] * point["lam"] * point["H"])
             if strength.is_number:
                 continue
-            worst = largest(worst, *(_gap(c, values) for c in step.claims))
+            worst = largest(worst, *(gap_of(c, values) for c in step.claims))
             count += 1
     if not count:
         return []
@@ -321,7 +223,7 @@ def regime(step: Step, _dps: int) -> list[Verdict]:
             values[response.message.lhs] = (values[response.J] - mp.eye(rows)) / F
             if "n" in step.evidence:
                 values[step.evidence["n"]] = normal(shape)
-            worst = largest(worst, *(float(_gap(c, values)) for c in step.claims))
+            worst = largest(worst, *(float(gap_of(c, values)) for c in step.claims))
             count += 1
     ok = worst < 1e-6 and count > 4
     detail = f"difference quotients of {count} projections on explicit sets" if ok else f"differs by {worst:.2g}"
@@ -389,7 +291,7 @@ def saturated(step: Step, _dps: int) -> list[Verdict]:
             values[theirs.N] = mp.matrix(shape.nearest(-t / (F * C)).jacobian[0].tolist())
             values[response.J] = mp.matrix(J.tolist())
             values[response.message.lhs] = (values[response.J] - mp.eye(rows)) / F
-            worst = largest(worst, *miss, *(float(_gap(c, values)) for c in step.claims))
+            worst = largest(worst, *miss, *(float(gap_of(c, values)) for c in step.claims))
             count += 1
     ok = worst < 1e-6 and count > 4
     detail = f"difference quotients of {count} projections with slack on explicit sets"

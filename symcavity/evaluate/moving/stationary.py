@@ -15,8 +15,9 @@ from symcavity.evaluate.moving.lag import Lag
 from symcavity.evaluate.moving.linear_memory import LinearMemory
 from symcavity.evaluate.moving.plan import MovingPlan
 from symcavity.evaluate.moving.potential import GRID, particles
-from symcavity.evaluate.moving.recurring import SampledStationary, recurring
+from symcavity.evaluate.moving.recurring import recurring
 from symcavity.evaluate.moving.run import Observables, combined
+from symcavity.evaluate.moving.sampled_stationary import SampledStationary
 from symcavity.evaluate.moving.site_law import LawWithoutMemory, X, read_law
 from symcavity.evaluate.moving.two_sites import TwoSites
 from symcavity.evaluate.moving.waves import Waves
