@@ -137,7 +137,7 @@ def read_fresh(system: System, declared: Expr) -> FreshSite:
     labels = [q.family for q in site_quantities(body, Quenched) if q.family.given is not None]
     drawn = {label.given: extract_fields(told[label.given], kind, book, where) for label in labels}
     read = [body, *(r.lhs - r.rhs for r in sorted(body.atoms(Relational), key=str)), *drawn.values()]
-    gone = dict.fromkeys(join_fields(book, kind, read), S.Zero)
+    gone = join_fields(book, kind, read)
     known = {f.coupling.family for f in system.fields}
     for f in book.all(kind):
         if f.coupling.family not in known:

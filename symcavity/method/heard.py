@@ -62,7 +62,7 @@ def _in_variables(system: System, law: Law, body: Expr) -> Expr:
     found = extract_fields(body, law.kind, book, f"the observable {body}")
     steps = sorted(found.atoms(Relational), key=str)  # whose values at seeded points say little
     read = [found, *(r.lhs - r.rhs for r in steps)]
-    found = found.xreplace(dict.fromkeys(join_fields(book, law.kind, read), S.Zero))
+    found = found.xreplace(join_fields(book, law.kind, read))
     rule: dict[Expr, Expr] = {}
     for f in book.all(law.kind):
         emissions = [f.emission], Add.make_args(f.emission.expand())  # a field as a whole, or a sum of several

@@ -151,9 +151,9 @@ class FieldBook:  # noqa: PLW1641 - it grows while a declaration is read
             self._fields[key] = RandomField(hearer, sender, coupling, emission, FieldSymbol(name, real=True), inner)
         return constant * self._fields[key].symbol
 
-    def join(self, first: RandomField, second: RandomField, share: Expr) -> None:
-        """Put one field in the place of two, ``first + share*second``; it keeps the placeholder of the first."""
-        whole = replace(first, emission=first.emission + share * second.emission)
+    def join(self, first: RandomField, second: RandomField, own: Expr, other: Expr) -> None:
+        """Put one field in the place of two, ``own*first + other*second``; it keeps the placeholder of the first."""
+        whole = replace(first, emission=(own * first.emission).expand(deep=False) + other * second.emission)
         self._fields = {
             (f.hearer, f.coupling, f.emission, f.inner): f
             for f in (whole if g == first else g for g in self._fields.values() if g != second)

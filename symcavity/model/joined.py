@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import permutations
 
-from sympy import Add, Expr, Rational, Symbol, cancel, preorder_traversal
+from sympy import Add, Expr, Rational, S, Symbol, cancel, fraction, preorder_traversal
 
 from symcavity.model.convexity import sample_parameter, sample_quenched, seeded
 from symcavity.model.fields import FieldBook, RandomField
@@ -15,7 +15,7 @@ from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 _POINTS, _TOLERANCE = 4, 1e-9
 
 
-def join_fields(book: FieldBook, kind: Kind, exprs: Sequence[Expr]) -> list[Symbol]:
+def join_fields(book: FieldBook, kind: Kind, exprs: Sequence[Expr]) -> dict[Symbol, Expr]:
     """Join fields that stand in one combination only, in everything that a kind of site declares.
 
     Parameters
@@ -29,16 +29,19 @@ def join_fields(book: FieldBook, kind: Kind, exprs: Sequence[Expr]) -> list[Symb
 
     Returns
     -------
-    list of Symbol
-        The placeholders that are zero from now on.
+    dict
+        What placeholders are from now on: zero those of fields that have gone, and the first in units of the whole.
     """
-    gone: list[Symbol] = []
+    rule: dict[Symbol, Expr] = {}
     while (found := _pair(book, kind, exprs)) is not None:
         first, second, share = found
-        book.join(first, second, share)
-        gone.append(second.symbol)
-        exprs = [e.subs(second.symbol, 0) for e in exprs]
-    return gone
+        own = fraction(share)[1].as_coeff_Mul()[1]  # no parameter that may vanish divides what is sent
+        book.join(first, second, own, cancel(own * share))
+        step = {second.symbol: S.Zero} | ({} if own == 1 else {first.symbol: first.symbol / own})
+        rule = {symbol: value.xreplace(step) for symbol, value in rule.items()}
+        rule = step | rule
+        exprs = [e.xreplace(step) for e in exprs]
+    return rule
 
 
 def _pair(book: FieldBook, kind: Kind, exprs: Sequence[Expr]) -> tuple[RandomField, RandomField, Expr] | None:

@@ -108,7 +108,7 @@ class Problem(ByContent):
         for kind in self.kinds:
             mine = [self.objective.get(kind, S.Zero), *(c.expr for c in self.constraints if c.kind == kind)]
             mine += [c.parts[kind] for c in self.conditions if kind in c.parts]
-            gone = dict.fromkeys(join_fields(self.book, kind, [*mine, *self.labels.values()]), S.Zero)
+            gone = join_fields(self.book, kind, [*mine, *self.labels.values()])
             if not gone:
                 continue
             self.objective[kind] = self.objective.get(kind, S.Zero).xreplace(gone)

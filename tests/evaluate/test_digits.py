@@ -2,10 +2,12 @@
 
 import mpmath
 import pytest
-from sympy import Eq, Max, Sum, Symbol, tanh
+from sympy import Eq, Max, Sum, Symbol, exp, tanh
 
-from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, System, alpha, average, i, mu
+from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, Quenched, System, alpha, average, i, mu
 from symcavity import response as response_of
+from symcavity.evaluate.averages.integrals import Pass
+from symcavity.evaluate.closed_map import ClosedMap
 
 x, w, xi = Coupling("x"), Feature("w"), Datum("xi")
 
@@ -66,3 +68,28 @@ def test_a_response_that_is_left_of_terms_that_cancel():
     assert abs(response - 1) < 1e-15
     assert abs(moment - mpmath.mpf("0.0125")) < 1e-16
     assert solution.residual < 1e-20
+
+
+def test_what_cancellation_is_measured_by_is_known_roughly(monkeypatch):
+    """Counts whose mean a teacher sets: moduli have kinks, and all of their digits took half of the time."""
+    runs, inside, run, measured = [0], [], Pass.run, ClosedMap._without_cancelled
+
+    def counted(self, *args):
+        runs[0] += 1
+        return run(self, *args)
+
+    def watched(self, *args):
+        before, found = runs[0], measured(self, *args)
+        inside.append(runs[0] - before)
+        return found
+
+    monkeypatch.setattr(Pass, "run", counted)
+    monkeypatch.setattr(ClosedMap, "_without_cancelled", watched)
+    x, w, t = Coupling("x"), Feature("w"), Quenched("t", i)
+    h, u = (Sum(x[mu, i] * v[i], (i, 1, N)) for v in (w, t))
+    counts = ConvexProblem(Sum(exp(h) - exp(u) * h, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)) / 2)
+    values, size = {alpha: 2, t: {1: "1/2", -1: "1/2"}}, average(w[i] ** 2)
+    solution = counts.cavity().solve(values)
+    assert inside[-1] <= 20
+    measure = counts.simulate(values, N=100, seeds=8)[size]
+    assert abs(measure.mean - solution[size]) < 4 * measure.stderr

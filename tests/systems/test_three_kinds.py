@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from sympy import Eq, Max, Rational, Sum, Symbol, exp, log, symbols, tanh
 from sympy.stats import Normal
 
+import symcavity.derivations.random_features as random_features_of_a_teacher
 from symcavity import ConvexProblem, Coupling, Quenched, Sites, System, Variable
 from symcavity.errors import ValuesError
 from symcavity.finite.quadratic import quadratic_program, solve_assembled
@@ -362,3 +364,19 @@ def test_students_of_students():
     for k, fit in enumerate(fits):
         expected = np.sum(weight * (v / (v + penalty)) ** (2 * k) * (v**2 + v) / (v + penalty) ** 2)
         assert float(solution[average(fit[i] ** 2)]) == pytest.approx(expected, rel=1e-9)
+
+
+def test_random_features_that_hear_nothing_of_their_inputs():
+    """Without the linear part the weights are those of a ridge regression of noise, over Marchenko and Pastur's law."""
+    declared, share = random_features_of_a_teacher, 0.75  # K/P
+    low, high = (1 - share**0.5) ** 2, (1 + share**0.5) ** 2
+
+    def term(eigenvalue):
+        density = np.sqrt((high - eigenvalue) * (eigenvalue - low)) / (2 * np.pi * share * eigenvalue)
+        return density * 2 * eigenvalue / (2 * eigenvalue / 4 + 0.1) ** 2
+
+    expected = (1 + 1 / 4) / 4 * quad(term, low, high)[0]
+    solutions = [declared.problem.cavity().solve({**declared.values, declared.c: value}) for value in (0, "1/1000000")]
+    for solution in solutions:
+        assert float(solution[average(declared.v[a] ** 2)]) == pytest.approx(expected, rel=1e-9)
+    assert float(solutions[0].stability) == pytest.approx(float(solutions[1].stability), rel=1e-9)

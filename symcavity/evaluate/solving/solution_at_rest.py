@@ -45,9 +45,11 @@ class RestingSolution(Solution):
     def stability(self) -> Any:
         """The factor by which the moments that vanish shrink in one round: there they are the spread themselves.
 
-        Where no moment vanishes, it is the limit of what it is elsewhere.
+        Where no moment vanishes, but for those that parameters of zero leave out, it is the limit of what it is
+        elsewhere.
         """
-        own = {e.lhs for e in self._task.equations} - {*self._task.responses}
+        zero = {s: S.Zero for s, value in self._given.exact.items() if value == 0}
+        own = {e.lhs for e in self._task.equations if e.rhs.xreplace(zero) != 0} - {*self._task.responses}
         own |= {self._rest.recovery.left} if self._rest.recovery is not None else set()
         moments = [step for s, step in self._rest.drift.items() if step < 0 and s in own]
         if not moments:
