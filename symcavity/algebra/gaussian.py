@@ -253,7 +253,7 @@ def average_branches(
     try:
         return real.back(_by_cases(action, Signs(), _OPEN_COMPARISONS))
     except NotPiecewisePolynomial:
-        bodies = [expr.subs(dict(branch), simultaneous=True) for branch in branches]
+        bodies = [expr.xreplace(dict(branch)) for branch in branches]
         cases = [(body, z < t) for body, t in zip(bodies, breaks, strict=False)]
         body = Piecewise(*cases, (bodies[-1], True)) if cases else bodies[-1]
         if len(bodies) != len(breaks) + 1:

@@ -301,7 +301,7 @@ class Theory(StudiedTheory):
 
         return settling(self, values)
 
-    def pair(self, over: Any, of: Any = None) -> Pair | MovingPair:
+    def pair(self, over: Any, of: Any = None, *, means: bool = False) -> Pair | MovingPair:
         """Insert two sites at once: what they have in common at given couplings, while some parameters vary.
 
         Parameters
@@ -311,6 +311,9 @@ class Theory(StudiedTheory):
             joins two sites in the stationary state, at two frequencies.
         of : Variable or Expr, optional
             The quantity of a site whose covariances are computed; by default the message of the first kind of sites.
+        means : bool
+            Whether what sites send has a mean over what varies, at given couplings: then a part of each field is given
+            with it. Beside other parameters of the same sites that are given it has one in any case.
 
         Returns
         -------
@@ -321,8 +324,7 @@ class Theory(StudiedTheory):
         Raises
         ------
         UnsupportedLaw
-            For the naive analysis, vector fields, what varies within a kind of sites beside what is given, and
-            moving sites of different laws.
+            For the naive analysis, vector fields, and moving sites of different laws.
         """
         from symcavity.method.moving_pair import moving_pair_of
         from symcavity.method.pair import first_sent, pair_of
@@ -330,7 +332,8 @@ class Theory(StudiedTheory):
         asked = first_sent(self) if of is None else of
         if self.system.time is not None:
             return with_verbs(MovingPair, moving_pair_of(self, asked, over))
-        return with_verbs(Pair, pair_of(self, asked, over))
+        found = pair_of(self, asked, over)
+        return with_verbs(Pair, found.beside_means() if means else found)
 
     def fluctuations(self) -> Fluctuations:
         """The variance of the minimum of a convex problem between instances, derived in three steps.

@@ -64,7 +64,15 @@ class Pair:
     given: GivenFields | None = None
 
     def beside_means(self) -> Pair:
-        """The same where what sites send has a mean over what varies: a part of each field is given with it."""
+        """The same where what sites send has a mean over what varies: a part of each field is given with it.
+
+        Raises
+        ------
+        UnsupportedLaw
+            At a temperature.
+        """
+        if self.theory.system.weights:
+            raise _refused("thermal means that have a mean over what varies")
         return replace(self, given=GivenFields(self.theory, self.over, self.legs))
 
     @property

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations_with_replacement
 
 from sympy import Expr, S, Symbol, cancel
 
@@ -106,7 +107,7 @@ class GivenFields:
             for k, h in enumerate(heard):
                 for g in heard[: k + 1]:
                     name = "_".join(dict.fromkeys(str(f.declared.symbol) for f in (h, g)))
-                    symbol = OrderParameter(fresh_name(taken, f"v_{name}"), **({"positive": True} if h == g else {"real": True}))
+                    symbol = OrderParameter(fresh_name(taken, f"v_{name}"), real=True, positive=h == g or None)
                     left[h, g] = left[g, h] = S.Zero if site.covariance[h.eta, g.eta] == 0 else symbol
             out[kind] = GivenPart(self.theory, kind, self.over, fields, left)
         return out
@@ -147,7 +148,7 @@ class GivenFields:
         if a.sent is not None and b.sent is not None:
             return a.sent * b.sent
         sent, heard = (a.sent, b.field) if b.field is not None else (b.sent, a.field)
-        answer = message_response(self.theory.system, sent, heard.declared)  # type: ignore[arg-type, union-attr]
+        answer = message_response(self.theory.system, sent, heard.declared)  # type: ignore[union-attr]
         return heard.factor * answer  # type: ignore[union-attr]
 
     @cached_property
@@ -174,25 +175,24 @@ class GivenFields:
         """
         taken, out = self._taken, dict[OrderParameter, tuple[Expr, Expr]]()
         sent = {f.emission for f in self.theory.system.fields}
-        legs = [a for a in self.legs if a.sent in sent]
+        legs = {a: e for a in self.legs if (e := a.sent) is not None and e in sent}
+        known = self.theory.order_parameters.items()
         found: set[Symbol] = set()
-        for k, a in enumerate(legs):
-            for b in legs[: k + 1]:
-                if a.kind != b.kind:
-                    continue
-                one = next((s for s, e in self.theory.order_parameters.items() if _same(e, Average(a.sent * b.sent))), None)
-                if one is not None:
-                    name = fresh_name(taken, "p_" + "_".join(dict.fromkeys((b.name, a.name))))
-                    symbol = OrderParameter(name, nonnegative=True) if a == b else OrderParameter(name, real=True)
-                    out[symbol] = one, Average(self.means[a] * self.means[b])
-                    found.add(one)
+        for a, b in combinations_with_replacement(legs, 2):
+            one = next((s for s, e in known if _same(e, Average(legs[a] * legs[b]))), None)
+            if a.kind == b.kind and one is not None:
+                name = fresh_name(taken, "p_" + "_".join(dict.fromkeys((a.name, b.name))))
+                symbol = OrderParameter(name, real=True, nonnegative=a == b or None)
+                out[symbol] = one, Average(self.means[a] * self.means[b])
+                found.add(one)
         for kind, part in self.parts.items():
             site = self.theory.inserted[kind]
             for h, g in part.left:
                 others = site.covariance[h.eta, g.eta].atoms(OrderParameter) - found
                 if others:
+                    name = min(others, key=str)
                     raise UnsupportedLaw(
-                        f"The part of the fields of {kind.sites} that varies is not derived with {min(others, key=str)}.",
+                        f"The given part of the fields of {kind.sites} is not derived with {name}.",
                         "fields that are correlated by the overlaps of what sites send",
                         "sim.dimension(...) of instances",
                     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sympy import Expr
+from sympy import Expr, Sum
 
 from symcavity.method.average import message_response
-from symcavity.method.naming import at_zero
 from symcavity.method.legs import Two
+from symcavity.method.naming import at_zero
 from symcavity.method.pair import Pair
+from symcavity.method.pair_given import GivenFields
 from symcavity.method.pair_resolvent import Resolvent
 from symcavity.method.respond import ORDER
 from symcavity.model.averages import Average
@@ -17,7 +18,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.kinds import N, in_units_of_n
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.symbols import DisorderAverage, OrderParameter
 
 SECTION = "Two sites at given couplings"
 
@@ -36,7 +37,7 @@ def _steps(pair: Pair, make: StepMaker) -> list[Step]:
     over = [q.at_site() for q in pair.over]
     given = [q.at_site() for q in theory.system.quenched if q not in pair.over]
     couplings = list(dict.fromkeys(f.coupling for f in theory.system.fields if f.states()))
-    local = _local(pair)
+    local = _local(pair) if pair.given is None else []
     steps = [
         make(
             "pair.insert",
@@ -46,6 +47,8 @@ def _steps(pair: Pair, make: StepMaker) -> list[Step]:
             rests_on=("disorder", *(f"{kind.key}.cavity_field" for kind in kinds)),
         )
     ]
+    if pair.given is not None:
+        steps.append(_given_step(pair.given, make))
     if local:
         steps.append(
             make(
@@ -65,7 +68,7 @@ def _steps(pair: Pair, make: StepMaker) -> list[Step]:
             pair.equations,
             data={"rows": rows, "observed": observed, "kind": pair.kind, "over": over},
             assumptions=(("independence", {}), ("self_averaging", {})),
-            rests_on=("disorder", "pair.insert", *(["pair.local"] if local else [])),
+            rests_on=("disorder", *(step.key for step in steps)),
         ),
         make(
             "pair.dimension",
@@ -77,6 +80,36 @@ def _steps(pair: Pair, make: StepMaker) -> list[Step]:
         _resolvent_step(Resolvent(pair), make),
     ]
     return steps
+
+
+def _given_step(given: GivenFields, make: StepMaker) -> Step:
+    """What a site has beside the given part of each field, and the overlaps of two draws of what varies."""
+    claims = []
+    for name, (kind, body, off) in given.meanings.items():
+        claims.append(at_zero(Equation(name, DisorderAverage(body) - off), kind))
+    claims += [Equation(overlap, value) for overlap, (_, value) in given.overlaps.items()]
+    fields, kinds = [], list(given.parts)
+    for kind, part in given.parts.items():
+        for h, m in part.fields.items():
+            f = h.declared
+            mean = next(e for a, e in given.means.items() if a.sent == f.emission and a.kind == f.sender)
+            total = Sum(f.coupling * mean.xreplace({f.sender.index: f.sender_index}), *f.limits)
+            fields.append({"field": at_zero(m.at_site(), kind), "sum": at_zero(total, kind)})
+    parameters = [q.at_site() for part in given.parts.values() for q in part.given]
+    return make(
+        "pair.given",
+        "two_sites_given",
+        claims,
+        data={
+            "over": [q.at_site() for q in given.over],
+            "given": parameters,
+            "rows": fields,
+            "draws": list(given.overlaps),
+            "once": [one for one, _ in given.overlaps.values()],
+        },
+        assumptions=(("independence", {}), ("self_averaging", {})),
+        rests_on=("disorder", "pair.insert", *(f"{kind.key}.solution" for kind in kinds)),
+    )
 
 
 def _resolvent_step(found: Resolvent, make: StepMaker) -> Step:

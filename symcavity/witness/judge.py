@@ -16,6 +16,7 @@ from symcavity.witness import (
     fluctuations,
     free_energy,
     fresh,
+    given_parts,
     identities,
     joint,
     kernels,
@@ -46,7 +47,7 @@ from symcavity.witness.world import DIGITS
 SUBJECTS = (
     *(centre, kernels, optimality, verbs, statistics, effective, averages, joint, fresh),
     *(sets, set_minima, set_identities, solved, identities, substitution, stability, messages, motion, descent),
-    *(minimum, pairs, moving_pairs, moving_parts, fluctuations, thermal, states, free_energy, lowest),
+    *(minimum, pairs, given_parts, moving_pairs, moving_parts, fluctuations, thermal, states, free_energy, lowest),
 )
 
 

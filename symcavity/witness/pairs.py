@@ -11,6 +11,7 @@ import numpy as np
 from sympy import Add, Matrix, Rational, Symbol, Tuple, lambdify
 
 from symcavity.errors import UnsupportedLaw
+from symcavity.evaluate.solutions.given_fields import GivenNumbers
 from symcavity.finite.draw import reciprocal
 from symcavity.method.average import message_response
 from symcavity.method.close import kind_of_body
@@ -28,6 +29,7 @@ from symcavity.witness.registry import result, witness
 SITES, SEEDS, LIMIT, ALLOWED = 600, 5, 5.0, 5.0  # ALLOWED: parts in N that a finite size may contribute
 ARGUMENTS = (-1.0, -0.1)  # of resolvents, in mean eigenvalues: below all of them
 STEPS = 20
+COARSE = -1  # the level of the rule for the given parts of fields: 17 points
 
 
 @dataclass
@@ -45,13 +47,15 @@ class LinearInstances:
 
     def __init__(self, pair: Pair, solution: Any) -> None:
         self.pair, self.solution, self.theory = pair, solution, pair.theory
-        share = {kind: self._number(kind.ratio) if kind != FEATURE else 1.0 for kind in self.theory.inserted}
+        self.beside = None if pair.given is None else GivenNumbers(solution, pair.given)
+        share = {kind: self.number(kind.ratio) if kind != FEATURE else 1.0 for kind in self.theory.inserted}
         self.features = int(SITES / sum(share.values()))
         self.count = {kind: max(round(r * self.features), 2) for kind, r in share.items()}
         self.sites = {kind: self._site(kind) for kind in self.theory.inserted}
 
-    def _number(self, expr: Any) -> float:
-        return float(self.solution[expr])
+    def number(self, expr: Any) -> float:
+        """The number of an expression at the solution."""
+        return float(self.solution[expr] if self.beside is None else self.beside.number(expr))
 
     def _site(self, kind: Kind) -> _Site:
         """Slopes at the full fields, and the noise that makes the mean squares what they are, site by site."""
@@ -59,7 +63,8 @@ class LinearInstances:
         emissions = [f.emission for f in theory.system.fields if f.sender == kind]
         emissions = list(dict.fromkeys([*([self.pair.observed] if kind == self.pair.kind else []), *emissions]))
         heard = [h for h in site.heard if h.declared.states()]
-        rows = [self._local(kind, emissions, heard, point) for point, _ in self._points(kind)]
+        local = self._local if self.beside is None else self._beside
+        rows = [local(kind, emissions, heard, point) for point, _ in self._points(kind)]
         weights = [weight for _, weight in self._points(kind)]
         ends = np.round(np.cumsum([0.0, *weights]) * self.count[kind]).astype(int)
         which = np.random.default_rng(SEEDS).permutation(np.repeat(np.arange(len(rows)), np.diff(ends)))
@@ -68,6 +73,11 @@ class LinearInstances:
 
     def _points(self, kind: Kind) -> list[tuple[dict[Any, Any], float]]:
         """The values of what is given of a site, with their weights."""
+        if self.beside is not None:
+            sites = self.beside.at(kind, COARSE)
+            return [
+                ({q: row[k] for q, row in sites.values.items()}, w) for k, w in enumerate(map(float, sites.weights))
+            ]
         given = [q for q in self.theory.inserted[kind].law.quenched() if q not in self.pair.over]
         laws = [_finite(self.solution.beside.get(q, q.law), q) for q in given]
         found = []
@@ -81,21 +91,38 @@ class LinearInstances:
 
         def mean(body: Any) -> float:
             if not point:
-                return self._number(Average(body))
+                return self.number(Average(body))
             found = site.ensemble.at_site(body).xreplace(point) if body != 0 else body
-            return self._number(found)
+            return self.number(found)
 
-        local, back = np.zeros((len(emissions), len(heard))), np.zeros((len(heard), len(emissions)))
+        local = np.zeros((len(emissions), len(heard)))
         for a, e in enumerate(emissions):
             for b, h in enumerate(heard):
                 answer = mean(message_response(theory.system, e, h.declared))
-                local[a, b] = self._number(h.factor.xreplace(point)) * answer
+                local[a, b] = self.number(h.factor.xreplace(point)) * answer
+        size = np.array([[mean(e * d) for d in emissions] for e in emissions])
+        known = [[self.number(site.covariance[g.eta, h.eta]) for h in heard] for g in heard]
+        return self._at_full(kind, emissions, heard, (local, size, np.array(known)))
+
+    def _beside(self, kind: Kind, emissions: list[Any], heard: list[Any], point: dict[Any, Any]) -> tuple[Any, Any]:
+        """The same beside the given parts of fields: covariances of what varies."""
+        assert self.beside is not None  # noqa: S101 - who calls it has looked
+        legs = [leg for leg in self.pair.legs if leg.kind == kind]
+        sent = [next(leg for leg in legs if leg.sent == e) for e in emissions]
+        fields = [next(leg for leg in legs if leg.field == h) for h in heard]
+        names = self.beside.given.local
+        local = np.array([[point.get(names(a, b), 0.0) for b in fields] for a in sent]).reshape(len(sent), len(fields))
+        size = np.array([[point[names(a, b)] for b in sent] for a in sent])
+        return self._at_full(kind, emissions, heard, (local, size, self.beside.left(kind)))
+
+    def _at_full(self, kind: Kind, emissions: list[Any], heard: list[Any], found: tuple[Any, ...]) -> tuple[Any, Any]:
+        """Slopes at the full fields, and noise, from the responses, the covariances, and those of the fields."""
+        local, size, known = found
+        back = np.zeros((len(heard), len(emissions)))
         for b, h in enumerate(heard):
             for k in h.feedback:
-                back[b, emissions.index(k.emission)] += self._number(site.means[k.symbol])
-        size = np.array([[mean(e * d) for d in emissions] for e in emissions])
-        known = [[self._number(site.covariance[g.eta, h.eta]) for h in heard] for g in heard]
-        left = size - local @ np.array(known).reshape(len(heard), len(heard)) @ local.T
+                back[b, emissions.index(k.emission)] += self.number(self.theory.inserted[kind].means[k.symbol])
+        left = size - local @ known.reshape(len(heard), len(heard)) @ local.T
         turn = np.linalg.inv(np.eye(len(emissions)) + local @ back)
         return turn @ local, turn @ left @ turn.T
 
@@ -109,7 +136,7 @@ class LinearInstances:
                 total += self.count[kind]
         step, noise = np.zeros((total, total)), np.zeros((total, total))
         fields = [f for site in self.sites.values() for f in site.fields]
-        couplings = drawn_couplings(fields, self.count, self.features, self._number, np.random.default_rng(seed))
+        couplings = drawn_couplings(fields, self.count, self.features, self.number, np.random.default_rng(seed))
         for kind, site in self.sites.items():
             for a, e in enumerate(site.emissions):
                 for b, f in enumerate(site.fields):
@@ -155,20 +182,22 @@ class LinearInstances:
     @property
     def arguments(self) -> list[float]:
         """Arguments of resolvents."""
-        return [share * self._number(self.pair.variance) for share in ARGUMENTS]
+        return [share * self.number(self.pair.variance) for share in ARGUMENTS]
 
     def at_points(self, expr: Any, free: list[Any]) -> Any:
         """An expression in some symbols that stay, with numbers for all else; averages that hold them are sums."""
         put: dict[Any, Any] = {}
         for node in sorted(expr.atoms(Average), key=str):
             if not node.has(*free):
-                put[node] = self._number(node)
+                put[node] = self.number(node)
                 continue
             rows = self._points(kind_of_body(node.args[0]))
-            put[node] = Add(*(float(weight) * node.args[0].xreplace(point) for point, weight in rows))
+            means = {a: self.number(a) for a in node.args[0].atoms(Average)}
+            body = node.args[0].xreplace(means)
+            put[node] = Add(*(float(weight) * body.xreplace(point) for point, weight in rows))
         expr = expr.xreplace(put)
         known = (expr.free_symbols - set(free)) & {*self.solution.values, *self.solution.given.exact}
-        return expr.xreplace({s: self._number(s) for s in sorted(known, key=str)})
+        return expr.xreplace({s: self.number(s) for s in sorted(known, key=str)})
 
     def measured(self) -> tuple[dict[Symbol, np.ndarray], np.ndarray, list[list[dict[Any, float]]]]:
         """Each number that the claims close, the dimension, and resolvents: one value for each instance."""
@@ -249,16 +278,15 @@ def closed(step: Step, _dps: int) -> list[Verdict]:
     if isinstance(prepared, Verdict):
         return [prepared]
     pair, instances, measured, *_ = prepared
-    solution = instances.solution
     symbols = [claim.lhs for claim in step.claims]
     if set(symbols) != set(pair.symbols.values()):
         return result(SIMULATION, False, "", "not one equation for each number")
     zero = dict.fromkeys(symbols, 0)
-    first = np.array([float(solution[e]) if (e := c.rhs.xreplace(zero)) != 0 else 0.0 for c in step.claims])
+    first = np.array([instances.number(e) if (e := c.rhs.xreplace(zero)) != 0 else 0.0 for c in step.claims])
     rows = [[c.rhs.expand().coeff(s) for s in symbols] for c in step.claims]
     if any(Add(*row).has(*symbols) for row in rows):
         return result(SIMULATION, False, "", "the equations are not linear")
-    matrix = np.array([[float(solution[e]) if e != 0 else 0.0 for e in row] for row in rows])
+    matrix = np.array([[instances.number(e) if e != 0 else 0.0 for e in row] for row in rows])
     values = np.linalg.solve(np.eye(len(symbols)) - matrix, first)
     ok = all(_agrees(v, measured[s], instances.features) for v, s in zip(values, symbols, strict=True))
     return result(SIMULATION, ok, f"linear instances of {SITES} sites, {SEEDS} seeds", "linear instances differ")
@@ -273,7 +301,7 @@ def dimension(step: Step, _dps: int) -> list[Verdict]:
     _, instances, measured, found, _ = prepared
     (claim,) = step.claims
     exact = {s: Rational(float(np.mean(v))) for s, v in measured.items()}
-    value = float(instances.solution[claim.rhs.xreplace(exact)])
+    value = instances.number(claim.rhs.xreplace(exact))
     ok = _agrees(value, found, instances.features)
     return result(SIMULATION, ok, f"linear instances of {SITES} sites, {SEEDS} seeds", "linear instances differ")
 

@@ -107,7 +107,8 @@ def _asked(derivation: Derivation, write: Encoder) -> dict[str, Any]:
     last = derivation.steps[-1].evidence
     if (pair := last.get("pair")) is not None:
         over = [q if isinstance(q, Time) else q.at_site() for q in pair.over]
-        return {"observed": write(pair.observed), "over": [write(q) for q in over]}
+        means = {"means": True} if pair.given is not None else {}
+        return {"observed": write(pair.observed), "over": [write(q) for q in over], **means}
     return {"scatter": True} if "fluctuations" in last else {}
 
 
@@ -117,7 +118,8 @@ def _answers(asked: Mapping[str, Any], theory: Theory, nodes: Decoder) -> list[S
         over, observed = [nodes[q] for q in asked["over"]], nodes[asked["observed"]]
         if theory.system.time is not None:
             return moving_pair_steps(moving_pair_of(theory, observed, over))
-        return pair_steps(pair_of(theory, observed, over))
+        found = pair_of(theory, observed, over)
+        return pair_steps(found.beside_means() if asked.get("means") else found)
     return fluctuation_steps(fluctuations_of(theory)) if asked.get("scatter") else []
 
 

@@ -257,8 +257,6 @@ def test_what_is_not_derived_is_refused():
     with pytest.raises(UnsupportedLaw, match="vector field"):
         manifold.problem.cavity().pair(over=[xi])
     rectified = rectified_network.problem.cavity().solve(rectified_network.values)
-    with pytest.raises(UnsupportedLaw, match="has a mean over xi"):
-        rectified.dimension(rectified_network.s, over=[rectified_network.xi])
     with pytest.raises(DeclarationError, match="does not vary"):
         rectified.dimension(rectified_network.s, over=[xi])
     with pytest.raises(UnsupportedLaw, match="naive"):

@@ -99,6 +99,8 @@ def _all_that_is_derived():
     theory = problem.cavity()
     yield theory.fluctuations().derivation
     yield theory.pair(over=[e]).derivation
+    louder = Sum((Quenched("c", mu)[mu] * e[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P))
+    yield ConvexProblem(louder / 2 + Sum(w[i] ** 2, (i, 1, N)) / 2).cavity().pair(over=[e]).derivation
     yield driven_network.problem.cavity().pair(over=[driven_network.b]).derivation
     yield problem.descent(rate=Rational(1, 2)).cavity().derivation
     yield problem.gibbs(Symbol("beta", positive=True)).cavity().derivation

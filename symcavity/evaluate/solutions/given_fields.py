@@ -14,7 +14,6 @@ from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.evaluate.averages.integrals import Pass
 from symcavity.evaluate.tolerances import tolerances
-from symcavity.method.legs import Leg
 from symcavity.method.pair_given import GivenFields, GivenPart
 from symcavity.model.averages import Average
 from symcavity.model.kinds import Kind
@@ -29,15 +28,13 @@ CLOSED = 1e-13  # what overlaps of two draws may differ from their closures by, 
 
 @dataclass(frozen=True)
 class AtSites:
-    """What the sites of a kind have at points with weights, and what is given there."""
+    """What the sites of a kind have, by name, at points with weights."""
 
     values: Mapping[SiteQuantity, np.ndarray]
     weights: np.ndarray
-    points: Mapping[Any, np.ndarray]
 
-    def matrices(self, given: GivenFields, legs: Sequence[Leg]) -> np.ndarray:
-        """The covariances and responses of each site between some ends."""
-        names = [[given.local(a, b) for b in legs] for a in legs]
+    def matrices(self, names: Sequence[Sequence[Expr]]) -> np.ndarray:
+        """Of each site the matrix of what it has by name, zero for what is no name."""
         none = np.zeros_like(self.weights)
         return np.array([[self.values.get(q, none) for q in row] for row in names]).transpose(2, 0, 1)
 
@@ -142,7 +139,8 @@ class GivenNumbers:
 
     def _kind(self, node: Average) -> Kind | None:
         """The kind of sites whose names are averaged; None of what the solution knows."""
-        return next((self.given.meanings[q][0] for q in node.body.atoms(SiteQuantity) if q in self.given.meanings), None)
+        meanings = self.given.meanings
+        return next((meanings[q][0] for q in node.body.atoms(SiteQuantity) if q in meanings), None)
 
     # -- closing -----------------------------------------------------------------------------------
 
@@ -171,14 +169,14 @@ class GivenNumbers:
         """The closures at given overlaps; what sites have there is kept."""
         self.overlaps = dict(zip(self.overlaps, map(float, overlaps), strict=True))
         for kind in self.sites:
-            self.kinds[kind] = self._at(kind, level)
-        return np.array([self.kinds[self._kind(e)].mean(e.body) for _, e in self.given.overlaps.values()])
+            self.kinds[kind] = self.at(kind, level)
+        return np.array([float(self.number(e)) for _, e in self.given.overlaps.values()])
 
-    def _at(self, kind: Kind, level: int) -> AtSites:
-        """The sites of a kind at the overlaps as they are."""
+    def at(self, kind: Kind, level: int) -> AtSites:
+        """The sites of a kind at the overlaps as they are, by the rule of a level."""
         site, part = self.sites[kind], self.given.parts[kind]
-        shared, whole = (self._matrix(part, e) for e in (self.given.covariance(kind), self.given.whole(kind)))
-        columns, weights = self._given(kind, level)
+        shared = self._matrix(part, self.given.covariance(kind))
+        columns, weights = self._given(kind, max(level, 0))
         step = COARSEST / 2**level
         line = np.arange(-round(REACH / step), round(REACH / step) + 1) * step
         density = np.exp(-(line**2) / 2) / np.sum(np.exp(-(line**2) / 2))
@@ -191,7 +189,13 @@ class GivenNumbers:
         count = len(weights)
         points = {q: np.repeat(v, len(share)) for q, v in columns.items()}
         points |= {m: np.tile(row, count) for m, row in zip(part.fields.values(), fields, strict=True)}
-        return AtSites(site.at(self.env, whole - shared, points), np.outer(weights, share).ravel(), points)
+        return AtSites(site.at(self.env, self.left(kind), points), np.outer(weights, share).ravel())
+
+    def left(self, kind: Kind) -> np.ndarray:
+        """The covariances of the parts of the fields of a site that vary."""
+        part = self.given.parts[kind]
+        whole, shared = self.given.whole(kind), self.given.covariance(kind)
+        return self._matrix(part, whole) - self._matrix(part, shared)
 
     def _matrix(self, part: GivenPart, entries: Mapping[Any, Expr]) -> np.ndarray:
         """Covariances of the fields of a site at the overlaps as they are."""

@@ -159,8 +159,8 @@ class Scattering(SolutionTable):
         Raises
         ------
         UnsupportedLaw
-            Where it is not derived: vector fields, and sites whose states have a mean over what varies, which
-            differs from site to site.
+            Where it is not derived, as for vector fields; and for more than 15 digits where what sites send has a mean
+            over what varies, which differs from site to site.
         NotConverged
             Where the solution is not stable, so that covariances grow without bound.
         ValuesError

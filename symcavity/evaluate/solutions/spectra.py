@@ -161,12 +161,13 @@ def spectrum_of(solution: Any, pair: Pair, stability: Any) -> SiteSpectrum:
     kinds = []
     numbers = None if pair.given is None else GivenNumbers(solution, pair.given)
     for kind, own in found.kinds.items():
-        if numbers is not None:
-            where = slice(place[own[0]], place[own[-1]] + 1)
-            kinds.append(LocalSpectrum(where, numbers.kinds[kind].matrices(pair.given, own), numbers.kinds[kind].weights))
-            continue
+        where = slice(place[own[0]], place[own[-1]] + 1)
         entries = [[found.local[a, b] for b in own] for a in own]
-        kinds.append(_local(solution, slice(place[own[0]], place[own[-1]] + 1), entries, number))
+        if numbers is None:
+            kinds.append(_local(solution, where, entries, number))
+        else:
+            sites = numbers.kinds[kind]
+            kinds.append(LocalSpectrum(where, sites.matrices(entries), sites.weights))
     sent = np.array([leg.sent is not None for leg in legs])
     matrix = couplings.reshape(len(legs) ** 2, len(legs) ** 2)
     return SiteSpectrum(Dyson(tuple(kinds), matrix, place[pair.target[0]], sent))
