@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sympy import Abs, Add, Expr, Mul, Pow, Symbol, sqrt
+from sympy import Add, Expr, Mul, Pow, Symbol, exp, sqrt
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -27,6 +27,7 @@ from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 
 ROUNDED = 1e-14  # what rounding leaves of a sum
+ROUGHLY = 1e-2  # how well the size of averages is known, which have kinks where their terms change their sign
 FADED = 1e-3  # and of what was not zero, but for steps that had not come to their end: a share of it
 
 INTEGRALS = (GaussianAverage, ImplicitAverage)
@@ -232,7 +233,7 @@ class ClosedMap:
         sizes = dict.fromkeys(self.places_of_either_sign, 0.0)
         with suppress(NotConverged), np.errstate(all="ignore"):
             for _ in range(2):  # of averages of what vanishes as well, too
-                found = zip(sizes, map(float, self._sizes(at)), strict=True)
+                found = zip(sizes, map(float, self._sizes(at, ROUGHLY)), strict=True)
                 sizes |= {k: v for k, v in found if np.isfinite(v)}
                 at = {**at, **{self.unknowns[self.places[k]]: v for k, v in sizes.items()}}
         kept, most = tolerances().kept, float(np.max(np.abs(x)))
@@ -302,7 +303,7 @@ def _moduli(expr: Expr) -> Expr:
         return expr.func(_moduli(expr.args[0]), *expr.args[1:])
     if isinstance(expr, Pow) and expr.exp.is_Integer and expr.exp.is_positive:
         return _moduli(expr.base) ** expr.exp
-    return Abs(expr)
+    return expr if isinstance(expr, exp) else sqrt(expr**2)  # Abs asks for conjugates of what it does not know is real
 
 
 def _says_zero(difference: Any, s: Symbol) -> bool:

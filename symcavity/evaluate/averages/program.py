@@ -49,6 +49,7 @@ from symcavity.algebra.tails import log_tail, overhang, with_scaled_tails
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.averages.groups import NodeGroup, Scope
 from symcavity.evaluate.averages.nodes import NODES, Needs, own_quantities, together
+from symcavity.evaluate.averages.peaks import Peak, from_peaks
 from symcavity.evaluate.watch import tick
 from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
@@ -94,7 +95,7 @@ class Program:
         self._grouped: dict[Any, list[Expr]] = {}
         self._heights: dict[Any, int] = {}
         self._bound: set[Any] = set()
-        exprs = [self.safe(with_scaled_tails(in_cases(together(expr)))) for expr in exprs]
+        exprs = [self.safe(from_peaks(with_scaled_tails(in_cases(together(expr))))) for expr in exprs]
         for expr in exprs:
             self._collect(expr)
         values = [self.value(e, [self.root]) for e in exprs]
@@ -182,6 +183,8 @@ class Program:
                 self._box(expr, inner)
             elif isinstance(expr, NODES):
                 self._average(expr, inner)
+            elif isinstance(expr, Peak):
+                self._peak(expr, inner)
             else:
                 self._line(expr, self._text(expr, inner), home)
         return home.memo[expr], home
@@ -386,7 +389,7 @@ class Program:
 
     def _slopes(self, expr: Any, k: int, path: Sequence[Scope]) -> list[str]:
         """The terms of a derivative: for every part that moves, its tangent times the partial derivative."""
-        if isinstance(expr, sign | Heaviside | largest):
+        if isinstance(expr, sign | Heaviside | largest | Peak):
             return []
         moved = [(a, self.seen_tangent(a, k, path)) for a in expr.args if not isinstance(expr, Piecewise)]
         moving = [(n, a, t) for n, (a, t) in enumerate(moved) if t is not None]
@@ -440,6 +443,15 @@ class Program:
         home.memo[node] = name
         for k in range(len(self.wrt)):
             home.tangents[node, k] = dict(zip(moving, slopes, strict=True)).get(k)
+
+    def _peak(self, node: Peak, path: Sequence[Scope]) -> None:
+        """The place where a weight is largest, by its exponent as a function."""
+        home, law, there = path[-1], self.name("psi"), self.name("y")
+        exponent, z = node.args
+        trial = Scope(home.depth + 1, {z: there})
+        result = self.seen(self.safe(exponent), [*path, trial])
+        home.lines += [f"def {law}({there}):", *("    " + line for line in trial.lines), f"    return {result}"]
+        self._line(node, f"highest({law})", home)
 
     def _average(self, node: Expr, path: Sequence[Scope]) -> None:
         """Write a whole group of averages: those over the same variable that live in the same scope."""
