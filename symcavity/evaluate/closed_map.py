@@ -28,7 +28,7 @@ from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 
 ROUNDED = 1e-14  # what rounding leaves of a sum
-ROUGHLY = 1e-2  # how well its terms are known that this is measured by: they have kinks
+ROUGHLY = 1e-2  # how well the size of averages is known, which have kinks where their terms change their sign
 FADED = 1e-3  # and of what was not zero, but for steps that had not come to their end: a share of it
 
 INTEGRALS = (GaussianAverage, ImplicitAverage)
@@ -234,8 +234,7 @@ class ClosedMap:
         sizes = dict.fromkeys(self.places_of_either_sign, 0.0)
         with suppress(NotConverged), np.errstate(all="ignore"):
             for _ in range(2):  # of averages of what vanishes as well, too
-                self._sizes.refine(at, own := self._sizes.grids(), ROUGHLY)
-                found = zip(sizes, map(float, self._sizes.at(at, own)[0]), strict=True)
+                found = zip(sizes, map(float, self._sizes(at, ROUGHLY)), strict=True)
                 sizes |= {k: v for k, v in found if np.isfinite(v)}
                 at = {**at, **{self.unknowns[self.places[k]]: v for k, v in sizes.items()}}
         kept, most = tolerances().kept, float(np.max(np.abs(x)))

@@ -26,12 +26,8 @@ from symcavity.model.laws import Law, Weight
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.system import System
 from symcavity.sites.thermal.averages import ThermalAverages
-from symcavity.sites.thermal.fluctuation import AboutPoint
-from symcavity.sites.thermal.states import Mixture, is_closed
+from symcavity.sites.thermal.states import Mixture
 from symcavity.sites.thermal.unanswered import unanswered
-
-GRID, SECTIONS, GOLDEN, POINT = 40, 40, (5**0.5 - 1) / 2, "energy"
-TINY = float(np.finfo(float).tiny)
 
 Evaluated = Callable[[Sequence[np.ndarray]], np.ndarray]
 
@@ -47,11 +43,7 @@ class WarmLaw:
     shared : dict
         The global variables, by the names that they have here.
     summed : Mixture
-        The averages in these, as sums and integrals about the field.
-    point : Dummy or None
-        About which a field is integrated that has no closed sum: where its weight is largest.
-    averages : ThermalAverages
-        The averages, about that point where there is one.
+        The averages in these, as sums and integrals.
     free : ThermalAverages
         Those of a field without its own energy: what it is over the measure of all other sites.
     """
@@ -71,17 +63,11 @@ class WarmLaw:
         self.summed = Mixture(weight, answer, given, field, rows)
         bare = replace(weight, energy=S.Zero, bounds=(), beside=()) if weight.is_field else weight
         self.free = replace(self.summed, weight=bare)
-        integrated = weight.is_field and not (weight.bounds or weight.beside or is_closed(weight))
-        self.point = Dummy("x", real=True) if integrated else None
-        self.averages: ThermalAverages = self.summed
-        if self.point is not None:
-            away = (self.point - field) / answer
-            self.averages = AboutPoint(weight, answer, given, self.point, -away, away)
 
     @property
     def arguments(self) -> list[Dummy]:
         """What the expressions depend on."""
-        return [*self.pulls, *self.answers, *self.shared.values(), *([self.point] if self.point is not None else [])]
+        return [*self.pulls, *self.answers, *self.shared.values()]
 
 
 @lru_cache(maxsize=32)
@@ -113,44 +99,7 @@ def passable(system: System) -> None:
             )
     for kind, weight in system.weights.items():
         if not weight.others:
-            warm_laws(system)[kind].averages.written(weight.mean)  # states whose energy is no square are refused by it
-
-
-def largest_weight(
-    energy: Callable[[np.ndarray], np.ndarray], eta: np.ndarray, answer: np.ndarray, scale: np.ndarray
-) -> np.ndarray:
-    """Where ``energy(x) + (x - eta)**2/(2*answer)`` is least: on a grid of growing distances, then by golden sections.
-
-    Parameters
-    ----------
-    energy : callable
-    eta, answer : ndarray
-        The field of each site, and what the others answer.
-    scale : ndarray
-        How far a field fluctuates without its energy: nothing finer matters.
-    """
-
-    def cost(x: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            found = energy(x) + np.where(answer > 0, (x - eta) ** 2 / (2 * answer), 0.0)
-        return np.where(np.isfinite(found), found, np.inf)
-
-    with np.errstate(all="ignore"):
-        here, slope = np.abs(cost(eta)), np.abs(cost(eta + scale) - cost(eta - scale)) / np.maximum(2 * scale, TINY)
-        reach = 2 * np.maximum(8 * scale, np.maximum(answer * slope, np.sqrt(2 * answer * here)))
-    reach = np.where(np.isfinite(reach), reach, 8 * scale)
-    shares = np.linspace(0, 1, GRID)[:, None]
-    far = np.log(np.maximum(reach, TINY) / np.maximum(scale / 10, TINY))
-    distances = np.vstack([np.zeros_like(eta), scale / 10 * np.exp(shares * far)])
-    places = np.vstack([eta - distances[:0:-1], eta + distances])
-    best = np.argmin(np.array([cost(x) for x in places]), axis=0)
-    columns = np.arange(len(eta))
-    low, high = (places[np.clip(best + way, 0, len(places) - 1), columns] for way in (-1, 1))
-    for _ in range(SECTIONS):
-        one, other = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-        left = cost(one) < cost(other)
-        low, high = np.where(left, low, one), np.where(left, other, high)
-    return np.where(answer > 0, (low + high) / 2, eta)
+            warm_laws(system)[kind].summed.written(weight.mean)  # states whose energy is no square are refused by it
 
 
 class WarmSites:
@@ -192,7 +141,7 @@ class WarmSites:
         Where nothing comes back they are those of sites without an answer.  They are functions of the site's
         arguments, and of quantities beside them.
         """
-        usual = averages or self.site.averages
+        usual = averages or self.site.summed
 
         def call(averages: ThermalAverages) -> Any:
             written = [averages.written(body) for body in bodies]
@@ -204,9 +153,6 @@ class WarmSites:
         k, n = len(self.site.moving), self.w.size(self.kind)
 
         def evaluated(args: Sequence[np.ndarray]) -> np.ndarray:
-            if self.site.point is not None:
-                own = 2 * k + len(self.site.shared)
-                args = [*args[:own], self._points(args), *args[own:]]
             quiet = np.broadcast_to(np.sum(args[k : 2 * k], axis=0) == 0, (n,))
             out = np.empty((len(bodies) * (1 + len(by)), n))
             for function, rows in ((alone, np.flatnonzero(quiet)), (lambda: whole, np.flatnonzero(~quiet))):
@@ -217,19 +163,6 @@ class WarmSites:
 
         return evaluated
 
-    def _points(self, args: Sequence[np.ndarray]) -> np.ndarray:
-        """Where the weight of each field is largest; at the field where nothing comes back."""
-        k, weight = len(self.site.moving), self.site.weight
-        shared = [*self.site.shared.values()]
-        if POINT not in self._known:
-            self._known[POINT] = self.w.call(weight.energy.xreplace(self.site.shared), [weight.state, *shared])
-        eta, answer = np.sum(args[:k], axis=0), np.sum(args[k : 2 * k], axis=0)
-        told = args[2 * k : 2 * k + len(shared)]
-        with np.errstate(invalid="ignore"):  # of an answer that is negative there is no weight
-            scale = np.sqrt(answer / float(self.w.beta))
-        energy: Callable[..., np.ndarray] = self._known[POINT]
-        return largest_weight(lambda x: energy(x, *told), eta, answer, scale)
-
     def _own(self, expr: Expr) -> Callable[[np.ndarray], np.ndarray]:
         """An expression in the site's own parameters and the global variables, at all sites."""
         function = self.w.call(expr.xreplace(self.site.shared), [*self.site.shared.values()])
@@ -238,7 +171,7 @@ class WarmSites:
     def _refuse_lost(self, spread: np.ndarray, mean: np.ndarray) -> None:
         """Say so where a weight is zero in double: its Gaussian is far from where the energy is low."""
         lost = int(np.sum((spread > 0) & np.isnan(mean)))
-        if lost and self.site.averages.mean.has(GaussianAverage):
+        if lost and self.site.summed.mean.has(GaussianAverage):
             raise NotConverged(
                 f"The weight of a single {self.kind} site is too small for a number at {lost} of {len(mean)} fields.",
                 hint="a higher temperature, or problem.message_passing(...) at none",
@@ -289,7 +222,7 @@ class WarmSites:
     def still(self, body: Expr, response: float) -> np.ndarray:
         """An expression of sites that have not spoken yet: their states are zero, and respond by a number."""
         weight = self.site.weight
-        return self.w.still(self.kind, body, response, [weight.mean, *weight.states, *self.site.averages.heard])
+        return self.w.still(self.kind, body, response, [weight.mean, *weight.states, *self.site.summed.heard])
 
     def solve(
         self,

@@ -35,7 +35,6 @@ from symcavity.derivations import (
     spin_glass,
 )
 from symcavity.finite import messages
-from symcavity.finite.warm_sites import largest_weight
 from symcavity.model.kinds import DATUM, FEATURE
 
 x, w, s = Coupling("x"), Feature("w"), Feature("s", values=(-1, 1))
@@ -324,19 +323,6 @@ def test_low_temperatures_of_a_loss_without_a_closed_sum_are_its_minimum():
         assert run.converged
         gaps.append(np.abs(sent(run, FEATURE) - lowest).max())
     assert gaps[1] < 0.2 * gaps[0] < 1e-4
-
-
-@pytest.mark.parametrize("cold", [3.0, 1e3, 1e6])
-def test_where_a_weight_is_largest(cold):
-    """A loss with two minima, and one with kinks, against a fine grid."""
-    rng = np.random.default_rng(2)
-    eta, answer = rng.normal(size=40) * 3, rng.uniform(0.1, 3, size=40)
-    grid = np.linspace(-20, 20, 800001)
-    for energy in (lambda v: 4 * np.log1p((3 - v) ** 2), lambda v: np.minimum(1, np.maximum(0, 1 - v))):
-        found = largest_weight(energy, eta, answer, np.sqrt(answer / cold))
-        for e, f, x in zip(eta, answer, found, strict=True):
-            best = np.min(energy(grid) + (grid - e) ** 2 / (2 * f))
-            assert energy(x) + (x - e) ** 2 / (2 * f) <= best + 2 / cold
 
 
 def test_a_weight_that_is_lost_is_named():

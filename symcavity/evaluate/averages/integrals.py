@@ -124,10 +124,10 @@ class Pass:
             out: tuple[tuple[Any, ...], tuple[Any, ...]] = self._run(inputs, laws, grids)
         return out
 
-    def __call__(self, env: Environment) -> list[Any]:
+    def __call__(self, env: Environment, goal: float = GOAL) -> list[Any]:
         """Return the values, the grids refined until two rules agree."""
         grids = self.grids()
-        self.refine(env, grids)
+        self.refine(env, grids, goal)
         return list(self.at(env, grids)[0])
 
     # -- refinement --------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from symcavity.algebra.phi import phi
 from symcavity.algebra.tails import log_tail, overhang
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.averages.groups import Scope
+from symcavity.evaluate.averages.peaks import Peak
 
 MOST_JOINED = 64  # parts of one line without brackets: Python's compiler goes down one level for each
 COMPARED = {Lt: "<", Le: "<=", Gt: ">", Ge: ">=", Eq: "==", Ne: "!="}
@@ -195,7 +196,7 @@ class Line:
 
     def slopes(self, expr: Any, k: int) -> list[str]:
         """The terms of a derivative: for every part that moves, its tangent times the partial derivative."""
-        if isinstance(expr, sign | Heaviside | largest):
+        if isinstance(expr, sign | Heaviside | largest | Peak):
             return []
         moved = [(a, self.program.seen_tangent(a, k, self.path)) for a in expr.args if not isinstance(expr, Piecewise)]
         moving = [(n, a, t) for n, (a, t) in enumerate(moved) if t is not None]

@@ -10,6 +10,7 @@ from sympy import Expr, S
 
 from symcavity.algebra.overflow import CODE
 from symcavity.algebra.phi_values import phi_in
+from symcavity.evaluate.averages.peaks import highest, highest_in
 from symcavity.evaluate.averages.special import np_log_phi, np_overhang, np_phi
 
 
@@ -59,6 +60,7 @@ def array_names(space: Mapping[str, Any]) -> dict[str, Any]:
         "spread": _spread,
         "axes": np.ndim,
         "density0": 1 / np.sqrt(2 * np.pi),
+        "highest": highest,
         **CODE,
     }
     return names | {k: np.float64(v) if isinstance(v, Expr) and v.is_number else v for k, v in space.items()}
@@ -80,6 +82,7 @@ def loop_names(space: Mapping[str, Any], context: Any) -> dict[str, Any]:
         "nan": context.nan,
         "zero": context.zero,
         "density0": 1 / context.sqrt(2 * context.pi),
+        "highest": highest_in(context),
     }
     return names | {
         k: number_in(context, v) if isinstance(v, Expr) and v.is_number else v for k, v in space.items()

@@ -11,6 +11,7 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.reflected import reflected
+from symcavity.evaluate.averages.peaks import Peak
 from symcavity.model.averages import Average
 from symcavity.model.quantities import Quenched, SiteQuantity
 
@@ -46,8 +47,8 @@ class Needs:
             return inner | (self(expr.limits[0][2]) if isinstance(expr, Sum) else frozenset())
         if isinstance(expr, NumberedAverage):
             return frozenset(leaf for leaf in frozenset().union(*map(self, expr.parts)) if not expr.binds(leaf))
-        if isinstance(expr, GaussianAverage):
-            return self(expr.expr) - {expr.z}
+        if isinstance(expr, GaussianAverage | Peak):
+            return self(expr.args[0]) - {expr.args[1]}
         if isinstance(expr, ImplicitAverage):
             body, x, psi, low, high = expr.args
             return ((self(body) | self(psi)) - {x}) | self(low) | self(high)

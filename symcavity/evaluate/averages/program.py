@@ -28,6 +28,7 @@ from symcavity.algebra.tails import with_scaled_tails
 from symcavity.evaluate.averages.groups import NodeGroup, Scope
 from symcavity.evaluate.averages.lines import Line, joined_by
 from symcavity.evaluate.averages.nodes import NODES, Needs, own_quantities, together
+from symcavity.evaluate.averages.peaks import Peak, from_peaks
 from symcavity.evaluate.watch import tick
 from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
@@ -71,7 +72,7 @@ class Program:
         self._grouped: dict[Any, list[Expr]] = {}
         self._heights: dict[Any, int] = {}
         self._bound: set[Any] = set()
-        exprs = [self.safe(with_scaled_tails(in_cases(together(expr)))) for expr in exprs]
+        exprs = [self.safe(from_peaks(with_scaled_tails(in_cases(together(expr))))) for expr in exprs]
         for expr in exprs:
             self._collect(expr)
         values = [self.value(e, [self.root]) for e in exprs]
@@ -159,6 +160,8 @@ class Program:
                 self._box(expr, inner)
             elif isinstance(expr, NODES):
                 self._average(expr, inner)
+            elif isinstance(expr, Peak):
+                self._peak(expr, inner)
             else:
                 self._line(expr, Line(self, inner).value(expr), home)
         return home.memo[expr], home
@@ -246,6 +249,15 @@ class Program:
         home.memo[node] = name
         for k in range(len(self.wrt)):
             home.tangents[node, k] = dict(zip(moving, slopes, strict=True)).get(k)
+
+    def _peak(self, node: Peak, path: Sequence[Scope]) -> None:
+        """The place where a weight is largest, by its exponent as a function."""
+        home, law, there = path[-1], self.name("psi"), self.name("y")
+        exponent, z = node.args
+        trial = Scope(home.depth + 1, {z: there})
+        result = self.seen(self.safe(exponent), [*path, trial])
+        home.lines += [f"def {law}({there}):", *("    " + line for line in trial.lines), f"    return {result}"]
+        self._line(node, f"highest({law})", home)
 
     def _average(self, node: Expr, path: Sequence[Scope]) -> None:
         """Write a whole group of averages: those over the same variable that live in the same scope."""

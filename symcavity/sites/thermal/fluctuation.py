@@ -125,19 +125,3 @@ class Fluctuation(ThermalAverages):
         if not self.weight.is_field:
             return self.minimum + self.shift
         return self.message + self.shift / self.feedback
-
-
-@dataclass(frozen=True)
-class AboutPoint(Fluctuation):
-    """The same averages of a field about any point: they do not depend on it, only how well they are computed does.
-
-    The slope is what the answer of the others has there, not that of the energy.
-    """
-
-    @property
-    def _parts(self) -> tuple[Expr, Expr]:
-        curvature, rest = super()._parts
-        return (curvature, rest) if curvature.is_nonnegative else (S.Zero, self.weight.energy)
-
-    def _tangent(self, rest: Expr) -> Expr:
-        return self.slope - (self.weight.energy - rest).expand().diff(self.weight.state)

@@ -73,9 +73,12 @@ class Part:
         return gaussian_average(inside, ZETA) if inside.has(ZETA) else inside
 
     def _beyond(self, body: Expr, end: Expr, way: int) -> Expr:
-        """The average of a polynomial on one side of an end, zero on the other: in powers of what is beyond the end."""
-        y, turned, scale = Dummy("y", real=True), Dummy("turned", real=True), sqrt(self.width)
-        inside = body.xreplace({self.state: turned * (end + way * y)})
+        """The average of a polynomial on one side of an end, zero on the other: in powers of what is beyond the end.
+
+        What bends at the end itself, as the modulus does, is a polynomial on either side.
+        """
+        y, turned, scale = Dummy("y", positive=True), Dummy("turned", real=True), sqrt(self.width)
+        inside = body.xreplace({self.state: (turned if self.turn != 1 else S.One) * (end + way * y)})
         if not inside.is_polynomial(y, turned):
             raise UnsupportedLaw(
                 f"{body} is averaged at a temperature over {self.state}, whose energy has a kink.",
