@@ -38,6 +38,8 @@ def _steps(pair: Pair, make: StepMaker) -> list[Step]:
     given = [q.at_site() for q in theory.system.quenched if q not in pair.over]
     couplings = list(dict.fromkeys(f.coupling for f in theory.system.fields if f.states()))
     local = _local(pair) if pair.given is None else []
+    sent = list(dict.fromkeys(leg.sent for leg in pair.means)) if pair.given is None else []
+    centred = (("zero_mean", {"sent": sent, "over": over}),) if sent else ()
     steps = [
         make(
             "pair.insert",
@@ -67,7 +69,7 @@ def _steps(pair: Pair, make: StepMaker) -> list[Step]:
             "two_sites_closed",
             pair.equations,
             data={"rows": rows, "observed": observed, "kind": pair.kind, "over": over},
-            assumptions=(("independence", {}), ("self_averaging", {})),
+            assumptions=(("independence", {}), ("self_averaging", {}), *centred),
             rests_on=("disorder", *(step.key for step in steps)),
         ),
         make(

@@ -268,3 +268,12 @@ def test_covariances_that_grow_without_bound_are_no_number(saturating):
         solution = saturating.cavity().solve({g: 3, b: Normal("b", 0, Rational(1, 10))})
     with pytest.raises(NotConverged, match="without bound"):
         solution.dimension(s, over=[b])
+
+
+def test_a_record_without_given_parts_says_that_what_is_sent_has_no_mean():
+    theory = network(tanh).cavity()
+    plain, beside = (
+        " ".join(theory.pair(over=[b], means=means).derivation.to_text().split()) for means in (False, True)
+    )
+    assert "the average of u_(s, i) over b_i vanishes at each site" in plain
+    assert "vanishes at each site" not in beside
