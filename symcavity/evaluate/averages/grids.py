@@ -313,12 +313,7 @@ def invert(
             low, high = np.where(over, low, x), np.where(over, x, high)
             step = np.where(way * np.sign(slope) > 0, x - miss / np.abs(slope), np.nan)
             open_ = ~(np.isfinite(low) & np.isfinite(high))
-            jump = x + np.where(over, -stride, stride)
-            # outside of a bracket a Newton step may overshoot wildly: it is bounded by a growing stride
-            bounded = np.where(np.abs(step - x) <= stride, step, jump)
-            middle = (low + high) / 2
-            inside = (step > low) & (step < high)
-            fresh = np.where(open_, np.where(np.isfinite(step), bounded, jump), np.where(inside, step, middle))
+            fresh = _next_place(x, step, open_, (low, high), np.where(over, -stride, stride))
             stride = np.where(open_, stride * 2, stride)
             stuck = ~open_ & (high - low <= 4e-16 * np.maximum(np.abs(low), np.abs(high)))
             ended = done | stuck
@@ -331,3 +326,13 @@ def invert(
     if each:
         return np.where(ended.all(axis=-1, keepdims=True), x, np.nan)
     raise NotConverged("An implicit law could not be bracketed.", (low, high), float("nan"))
+
+
+def _next_place(
+    x: np.ndarray, step: np.ndarray, open_: np.ndarray, ends: tuple[np.ndarray, np.ndarray], stride: np.ndarray
+) -> np.ndarray:
+    """Newton's step where it stays in a bracket, and its middle elsewhere; outside of one, no more than a stride."""
+    low, high = ends
+    bounded = np.where(np.abs(step - x) <= np.abs(stride), step, x + stride)  # a step may overshoot wildly there
+    inside = (step > low) & (step < high)
+    return np.where(open_, np.where(np.isfinite(step), bounded, x + stride), np.where(inside, step, (low + high) / 2))

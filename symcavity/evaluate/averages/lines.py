@@ -38,7 +38,7 @@ MOST_JOINED = 64  # parts of one line without brackets: Python's compiler goes d
 COMPARED = {Lt: "<", Le: "<=", Gt: ">", Ge: ">=", Eq: "==", Ne: "!="}
 
 
-class Line:
+class LineWriter:
     """Writes one operation in the innermost scope of a path.
 
     Parameters

@@ -26,7 +26,7 @@ from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.overflow import without_overflow
 from symcavity.algebra.tails import with_scaled_tails
 from symcavity.evaluate.averages.groups import NodeGroup, Scope
-from symcavity.evaluate.averages.lines import Line, joined_by
+from symcavity.evaluate.averages.lines import LineWriter, joined_by
 from symcavity.evaluate.averages.nodes import NODES, Needs, own_quantities, together
 from symcavity.evaluate.averages.peaks import Peak, from_peaks
 from symcavity.evaluate.watch import tick
@@ -163,7 +163,7 @@ class Program:
             elif isinstance(expr, Peak):
                 self._peak(expr, inner)
             else:
-                self._line(expr, Line(self, inner).value(expr), home)
+                self._line(expr, LineWriter(self, inner).value(expr), home)
         return home.memo[expr], home
 
     def seen(self, expr: Any, path: Sequence[Scope]) -> str:
@@ -211,7 +211,7 @@ class Program:
             inner = path[: home.depth + 1]
             self._value(expr, inner)
             if (expr, k) not in home.tangents:  # averages have written theirs along with their values
-                terms = Line(self, inner).slopes(expr, k)
+                terms = LineWriter(self, inner).slopes(expr, k)
                 name = self.name("d") if terms else None
                 if terms:
                     home.lines.append(f"{name} = {joined_by(' + ', terms)}")
