@@ -240,7 +240,7 @@ def test_a_radius_of_a_ball_is_multiplied_by_the_whole_response():
 
 def test_a_letter_d_is_a_factor_and_a_differential_clings():
     text = in_text("random_features")
-    assert "g^μ = c (noise^μ - c h^μ - d h₂^μ)" in text
+    assert "g^μ = noise^μ - d h₂^μ - h^μ" in text
     assert "S_ψ^v = ⟨dv_a/dI_a⟩" in text
     assert "du_(x, i)(t)/dI_j(s)" in in_text("chaotic_network")
 
@@ -295,9 +295,10 @@ def test_averages_inside_of_averages_are_over_letters_of_their_own():
 
 
 def test_an_elimination_that_says_what_an_equation_says_is_not_displayed():
-    text = in_text("random_features")
-    assert text.count("q_λ = ") == 2  # its meaning, and its closed equation
+    text = in_text("correlated_points")
+    assert text.count("S_(v₂)^w = ") == 2  # its meaning, and its closed equation
     assert "the theory is reduced to equations" in text
+    assert in_text("random_features").count("q_λ = ") == 2
 
 
 def test_a_section_in_text_has_one_blank_line_between_paragraphs():
