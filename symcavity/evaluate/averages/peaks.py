@@ -21,6 +21,7 @@ from symcavity.algebra.node import Node, holds, replaced_by
 
 NEAREST, SIDE, ROUNDS, FINER = 0.1, 40, 6, 9  # a grid of growing distances, and finer ones between its points
 WIDER = 8  # how often the grid is made wider
+FEW_AT_SIDE, FEW_ROUNDS = 12, 4  # where each place costs as much as a node of the integral
 LEAST_REACH = 8.0
 
 PLACE = Dummy("z", real=True)  # bound in every peak; none stands in the exponent of another one
@@ -149,13 +150,15 @@ def _without_weight(term: Expr, z: Symbol) -> Expr:
     return Mul(*(f for f in Mul.make_args(term) if not _exponent(f, z)))
 
 
-def highest(exponent: Exponent) -> np.ndarray:
+def highest(exponent: Exponent, side: int = SIDE, rounds: int = ROUNDS) -> np.ndarray:
     """Where ``exponent(z) - z**2/2`` is largest: on a grid of growing distances, then on finer ones.
 
     Parameters
     ----------
     exponent : callable
         Of an array, whose last axis runs over places.
+    side, rounds : int
+        How many places the first grid has on either side, and how often it is made finer.
     """
 
     def cost(z: np.ndarray) -> np.ndarray:
@@ -168,13 +171,13 @@ def highest(exponent: Exponent) -> np.ndarray:
         reach = 2 * np.maximum(np.maximum(np.abs(above - below), np.sqrt(2 * np.abs(here))), LEAST_REACH)
     reach = np.where(np.isfinite(reach), reach, LEAST_REACH)[..., None]
     for _ in range(WIDER):
-        away = NEAREST * (reach / NEAREST) ** np.linspace(0, 1, SIDE)
+        away = NEAREST * (reach / NEAREST) ** np.linspace(0, 1, side)
         places = np.concatenate([-away[..., ::-1], np.zeros_like(reach), away], axis=-1)
         beyond = ~np.isfinite(cost(places).min(axis=-1, keepdims=True))  # no place is inside of a bound
         if not beyond.any():
             break
         reach = np.where(beyond, 8 * reach, reach)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         best = np.argmin(cost(places), axis=-1)[..., None]
         low, middle, high = (
             np.take_along_axis(places, np.clip(best + way, 0, places.shape[-1] - 1), -1) for way in (-1, 0, 1)
@@ -195,7 +198,7 @@ def highest_in(at: Any) -> Callable[[Exponent], Any]:
         prec = at.prec
         try:
             at.prec = 53
-            place = float(highest(rough))
+            place = float(highest(rough, FEW_AT_SIDE, FEW_ROUNDS))
         finally:
             at.prec = prec
         return at.mpf(place)
