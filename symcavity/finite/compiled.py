@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Abs, DiracDelta, Dummy, Expr, Heaviside, Max, Min, Ne, Piecewise, Pow, S, Symbol, sign, sympify
+from sympy import Abs, Add, DiracDelta, Dummy, Expr, Heaviside, Max, Min, Ne, Piecewise, Pow, S, Symbol, sign, sympify
 from sympy.core.function import AppliedUndef
 from sympy.tensor.indexed import Indexed
 
@@ -141,8 +141,8 @@ class CompiledLaw:
         The fields that sum states; others sum given parameters.
     affine : bool
         Whether everything is affine in the unknowns, the fields and the globals.
-    steps : Table
-        What decides on which side of a jump a state is: the arguments of signs and steps that states move.
+    steps, heights : Table
+        What decides on which side of a sign or a step a state is, and by how much equations and emissions jump there.
     sets : SetPart or None
         The convex set in the law.
     """
@@ -185,7 +185,8 @@ class CompiledLaw:
         self.emission, self.emits = self._vector(emissions), self._matrix(emissions, z)
         every = [*equations, *ps, *qs, *emissions]
         jumps = {a for e in every for a in e.atoms(sign, Heaviside) if a.has(*z, *(fields[m] for m in self.moving))}
-        self.steps = self._vector([a.args[0] for a in sorted(jumps, key=str)])
+        places = sorted({a.args[0] for a in jumps}, key=str)
+        self.steps, self.heights = self._vector(places), self._vector([_height(every, jumps, p) for p in places])
         self.affine = self.sets is None and not jumps and all(
             not slope_almost_everywhere(e, s).has(*moving) for e in every for s in moving if e.has(s)
         )
@@ -215,6 +216,13 @@ class CompiledLaw:
         marked = [e.xreplace(self._marks) for e in exprs]
         z = [self._marks[q] for q in self.unknowns]
         return self._matrix(marked, z), self._matrix(marked, list(self.globals))
+
+
+def _height(exprs: list[Expr], jumps: set[Expr], place: Expr) -> Expr:
+    """By how much expressions jump where a sign or a step changes: by nothing where what it multiplies vanishes."""
+    steps = [a for a in jumps if a.args[0] == place]
+    above, below = dict.fromkeys(steps, S.One), {a: -S.One if isinstance(a, sign) else S.Zero for a in steps}
+    return Add(*(Abs(e.xreplace(above) - e.xreplace(below)) for e in exprs if e.has(*steps)))
 
 
 class CompiledSystem:

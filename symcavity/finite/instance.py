@@ -257,7 +257,8 @@ class Instance:
             n = self.size[kind]
             args = self.arguments(kind, state, self.fields(kind, state))
             worst = max(worst, largest(law.residual(args, n) - self.source[kind]))
-            if np.any(np.abs(law.steps(args, n)) <= _ON_JUMP * largest(*state.site.values())):
+            least = _ON_JUMP * largest(*state.site.values())
+            if np.any((np.abs(law.steps(args, n)) <= least) & (law.heights(args, n) > least)):
                 worst = np.inf
             p, q = law.p(args, n), law.q(args, n)
             sign = max(sign, largest(np.minimum(p, 0), np.minimum(q, 0)))
