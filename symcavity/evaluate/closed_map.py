@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sympy import Abs, Add, Expr, Mul, Pow, Symbol, sqrt
+from sympy import Add, Expr, Mul, Pow, Symbol, sqrt
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage
-from symcavity.algebra.overflow import without_overflow
+from symcavity.algebra.overflow import largest, without_overflow
 from symcavity.algebra.polyhedral import CellAverage
 from symcavity.errors import NotConverged
 from symcavity.evaluate.averages.cancelling import NOTHING, Cancelling, followed
@@ -304,7 +304,7 @@ def _moduli(expr: Expr) -> Expr:
         return expr.func(_moduli(expr.args[0]), *expr.args[1:])
     if isinstance(expr, Pow) and expr.exp.is_Integer and expr.exp.is_positive:
         return _moduli(expr.base) ** expr.exp
-    return Abs(expr, evaluate=False)  # SymPy looks for a sign first, which takes longer than the number
+    return largest(expr, -expr)  # SymPy's moduli look for a sign, and ask for conjugates of what is not known to be real
 
 
 def _says_zero(difference: Any, s: Symbol) -> bool:

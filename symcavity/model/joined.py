@@ -36,7 +36,7 @@ def join_fields(book: FieldBook, kind: Kind, exprs: Sequence[Expr]) -> dict[Symb
     while (found := _pair(book, kind, exprs)) is not None:
         first, second, share = found
         own = fraction(share)[1].as_coeff_Mul()[1]  # no parameter that may vanish divides what is sent
-        book.join(first, second, own, cancel(own * share))
+        book.join(first, second, own=own, other=cancel(own * share))
         step = {second.symbol: S.Zero} | ({} if own == 1 else {first.symbol: first.symbol / own})
         rule = {symbol: value.xreplace(step) for symbol, value in rule.items()}
         rule = step | rule

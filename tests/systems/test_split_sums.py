@@ -86,7 +86,7 @@ def test_a_teacher_with_zeros():
 def test_a_wrong_share_is_seen(monkeypatch):
     """Fields that are joined with another share than the declaration has."""
     rule = FieldBook.join
-    monkeypatch.setattr(FieldBook, "join", lambda self, first, second, share: rule(self, first, second, 2 * share))
+    monkeypatch.setattr(FieldBook, "join", lambda self, *fields, own, other: rule(self, *fields, own, 2 * other))
     problem = ConvexProblem(Sum((heard(t[i]) - heard(w[i])) ** 2, (mu, 1, P)) / 2 + ridge)
     failed = {row.step.key for row in problem.cavity().derivation.verify().failed}
     assert {"lagrangian", "dual.lambda", "stationarity.w"} <= failed
