@@ -304,7 +304,7 @@ def _moduli(expr: Expr) -> Expr:
         return expr.func(_moduli(expr.args[0]), *expr.args[1:])
     if isinstance(expr, Pow) and expr.exp.is_Integer and expr.exp.is_positive:
         return _moduli(expr.base) ** expr.exp
-    return largest(expr, -expr)  # SymPy's moduli look for a sign, and ask for conjugates of what is not known to be real
+    return largest(expr, -expr)  # no modulus of SymPy, which looks for a sign and asks for conjugates
 
 
 def _says_zero(difference: Any, s: Symbol) -> bool:
