@@ -1,4 +1,4 @@
-"""Gaussian averages of steep weights, counted from where the weight is largest.
+"""Averages over the states of a site with a steep weight, counted from where the weight is largest.
 
 The measure ``exp(U(z) - z**2/2)`` of a site at a low temperature lies far from zero, where the Gaussian of a rule has
 no nodes, and its total may be too small for a number.  Counted from any place c, ``z = c + t``, the same average is
@@ -18,6 +18,7 @@ from sympy import Add, Dummy, Expr, Heaviside, Mul, Piecewise, Pow, S, Symbol, e
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.node import Node, holds, replaced_by
+from symcavity.sites.thermal.parts import ZETA
 
 NEAREST, SIDE, ROUNDS, FINER = 0.1, 40, 6, 9  # a grid of growing distances, and finer ones between its points
 WIDER = 8  # how often the grid is made wider
@@ -102,7 +103,9 @@ def _written(expr: Any) -> Any:
         rest = expr.func(*(Mul(a, exp(-scale)) for a in args))
         return scale + rest if isinstance(expr, log) else exp(scale) * rest
     new = expr if all(a is b for a, b in zip(args, expr.args, strict=True)) else expr.func(*args)
-    if not isinstance(new, GaussianAverage) or (steep := _steepness(new.expr, new.z)) is None:
+    if not isinstance(new, GaussianAverage) or new.z.name != ZETA.name:  # those over fields are no quotients
+        return new
+    if (steep := _steepness(new.expr, new.z)) is None:
         return new
     z = new.z
     walls = [f for f in Mul.make_args(new.expr) if isinstance(f, Heaviside)]  # beyond which there is no weight
@@ -131,17 +134,17 @@ def _steepness(integrand: Expr, z: Symbol) -> Expr | None:
     (steep,) = found
     if steep.is_polynomial(z) or holds(steep, (GaussianAverage, ImplicitAverage)) or steep.xreplace({z: S.Zero}) == 0:
         return None
+    if steep.has(Piecewise):  # which SymPy would take out of a peak that stands in a condition
+        return None
     return steep
 
 
 def _exponent(factor: Expr, z: Symbol) -> list[Expr]:
-    """That of a factor of a weight: an exponential, one by cases, or a power of what is positive."""
+    """That of a factor of a weight: an exponential, or a power of what is positive."""
     if not factor.has(z):
         return []
     if isinstance(factor, exp):
         return [factor.args[0]]
-    if isinstance(factor, Piecewise) and all(isinstance(v, exp) or v == 1 for v, _ in factor.args):
-        return [Piecewise(*((log(v) if v == 1 else v.args[0], test) for v, test in factor.args))]
     steep = isinstance(factor, Pow) and not factor.exp.has(z) and factor.base.is_positive
     return [factor.exp * log(factor.base)] if steep else []
 
