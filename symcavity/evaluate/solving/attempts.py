@@ -23,6 +23,7 @@ from symcavity.evaluate.solving.continuation import (
     along_load,
     along_values,
     explicit_range,
+    root_by_load,
 )
 from symcavity.evaluate.solving.eliminated import Eliminated, roots_of
 from symcavity.evaluate.solving.evidence import NothingButZero, OnlyRoot
@@ -145,6 +146,13 @@ def explicit_load(search: Search) -> Outcome:
     return Lost() if evidence is None else Ended(evidence, tuple(search.complaints))
 
 
+def by_load(search: Search) -> Outcome:
+    """Follow the load as a function of the parameter that is sought to the load that is given."""
+    root = root_by_load(search.eliminated)
+    admitted = [] if root is None else search.admitted([root], first=True)
+    return search.chosen(admitted) if admitted else Lost()
+
+
 def only_root(search: Search) -> Outcome:
     """A proof by the one root that elimination gives explicitly, and the sign that it violates."""
     complaints = search.complaints
@@ -171,6 +179,7 @@ ATTEMPTS = (
     Attempt("states at rest", lambda s: _at_given_values(s) and _may_rest(s), at_rest),
     Attempt("roots of what elimination leaves", lambda _: True, roots_of_core),
     Attempt("signs", lambda _: True, by_signs),
+    Attempt("the load along the parameter", lambda s: bool(s.given.solve_for), by_load),
     Attempt("continuation of what elimination leaves", lambda _: True, continued_core),
     # thermal means may vanish, and elimination divides by their squares
     Attempt("the only root", lambda s: s.task.measure is None, only_root),

@@ -11,6 +11,7 @@ import numpy as np
 from sympy import Symbol
 
 from symcavity.algebra.precision import mp
+from symcavity.evaluate.bracket import root_between
 from symcavity.evaluate.closed_map import ROUNDED
 from symcavity.evaluate.given.values import GUARD, Given, Task
 from symcavity.evaluate.solving.admissible import inadmissible, sift
@@ -21,12 +22,14 @@ from symcavity.evaluate.solving.roots import FEW, STARTS
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.undefined import where_defined
 from symcavity.evaluate.watch import tick
-from symcavity.model.kinds import P, alpha
+from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import SiteQuantity
 
 WEAKEST, STRONGEST = 1e-3, 1e3  # shares of the load at which a continuation begins
 FINEST, TINY = 1e-6, 1e-9
 MOST = 300  # steps on one way
+FIRST, SHORTEST = 0.5, 0.02  # factors of e by which a parameter is changed at a given load, at first and at the least
+REACH = 40.0  # and how far in all
 NEARBY = 2.0  # factors of e from one within which parameters are not followed
 
 
@@ -51,6 +54,69 @@ def explicit_range(system: Eliminated) -> LoadRange | None:
         return None
     found = LoadRange(other, float(given.exact[alpha]), float(y.min()), float(y.max()), y.size)
     return found if found.excludes else None
+
+
+def root_by_load(system: Eliminated) -> np.ndarray | None:
+    """For a parameter sought at a given load: follow the load as a function of the parameter to the one given."""
+    task, given = system.task, system.given
+    if len(given.solve_for) != 1 or alpha not in given.exact:
+        return None
+    (parameter,) = given.solve_for
+    if not parameter.is_nonnegative:
+        return None
+    exact = {k: v for k, v in given.exact.items() if k not in (alpha, N, P)}
+    wanted = float(given.exact[alpha])
+    states: dict[float, Point] = {}
+
+    def excess(t: float) -> float:
+        inner = Eliminated.of(task, replace(given, exact={**exact, parameter: float(np.exp(t))}, solve_for=(alpha,)))
+        near = min(states, key=lambda s: abs(s - t), default=None)
+        guess = states[near] if near is not None else None
+        plain = replace(inner, given=replace(inner.given, double=True))
+        admitted, _ = where_defined(lambda: sift(plain, roots_of(inner, guess), first=task.convex)) or ([], [])
+        if not admitted or (len(admitted) > 1 and not task.convex):
+            return float("nan")
+        point = inner.complete(admitted[0])
+        if not np.isfinite(point[alpha]):  # an overflow is no load
+            return float("nan")
+        states[t] = point
+        return float(np.log(states[t][alpha] / wanted))
+
+    bracket = _bracket(excess)
+    if bracket is None:
+        return None
+    t = root_between(excess, *bracket, xtol=1e-10)
+    point = {**states.get(t, states[min(states, key=lambda s: abs(s - t))]), parameter: float(np.exp(t))}
+    polished = root_near(system.frame[0], given.environment("numpy"), point)
+    return None if polished is None else system.of_left(polished.point)
+
+
+def _bracket(f: Callable[[float], float]) -> tuple[float, float] | None:
+    """Search a change of sign on a line, outwards from 0.
+
+    Where the function is undefined the step was too long, or the function ends: steps become shorter, and then the
+    direction ends.
+    """
+    centre = f(0.0)
+    if not np.isfinite(centre):
+        return None
+    ends = {1: (0.0, centre, FIRST), -1: (0.0, centre, FIRST)}
+    while ends:
+        for way in list(ends):
+            t, value, step = ends[way]
+            if abs(t) > REACH:
+                del ends[way]
+                continue
+            here = f(t + way * step)
+            if not np.isfinite(here):
+                ends[way] = (t, value, step / 2)
+                if step < SHORTEST:
+                    del ends[way]
+            elif here * value <= 0:
+                return min(t, t + way * step), max(t, t + way * step)
+            else:
+                ends[way] = (t + way * step, here, step * 1.15)
+    return None
 
 
 # -- following a solution ---------------------------------------------------------------------------
