@@ -265,7 +265,7 @@ class ClosedMap:
         values, rows = called
         slope = -np.array(rows, dtype=float)
         value = -np.array(values, dtype=float)
-        for k, (known, row) in self.cancelling.slopes(x, env, slope).items() if watched else ():
+        for k, (known, row) in self.cancelling.slopes(x, env).items() if watched else ():
             value[k], slope[k] = -known, -row
         for k, place in enumerate(self.places):
             value[k] += x[place]

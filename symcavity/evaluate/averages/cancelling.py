@@ -39,7 +39,7 @@ class Cancelling:
         Those without integrals, by their places among others.
     unknowns : sequence of Symbol
     conditions : collection of int
-        Those that are to vanish: it is no loss that they do, as long as rounding moves the root by little.
+        Those that are to vanish: near the root it is no loss that they do.
 
     Notes
     -----
@@ -63,14 +63,9 @@ class Cancelling:
         out = {k: v for k, (v, _) in self._reflected(losing, x, env).items()}
         return out | {k: float(v) for k, v, _, _ in self._mended([k for k in losing if k not in out], x, env)}
 
-    def slopes(
-        self, x: np.ndarray, env: Mapping[Any, Any], known: np.ndarray | None = None
-    ) -> dict[int, tuple[float, np.ndarray]]:
-        """The same values with their derivatives by the unknowns; where digits are needed, from differences in more.
-
-        Of a condition the value is to vanish: rounding matters where it moves the root, as ``known`` derivatives say.
-        """
-        losing = self._losing(x, env, known)
+    def slopes(self, x: np.ndarray, env: Mapping[Any, Any]) -> dict[int, tuple[float, np.ndarray]]:
+        """The same values with their derivatives by the unknowns; where digits are needed, from differences in more."""
+        losing = self._losing(x, env)
         out = self._reflected(losing, x, env, slopes=True)
         for k, value, _, bits in self._mended([k for k in losing if k not in out], x, env):
             at = context(2 * bits)
@@ -93,27 +88,16 @@ class Cancelling:
         mended = self._mended(self._losing(x, env), x, env)
         return max((int(mp.log10(size / abs(v))) + 1 for _, v, size, _ in mended if v), default=0)
 
-    def _losing(
-        self, x: np.ndarray, env: Mapping[Any, Any], known: np.ndarray | None = None
-    ) -> list[int]:
+    def _losing(self, x: np.ndarray, env: Mapping[Any, Any]) -> list[int]:
         """Of which values rounding leaves too little, and more is to be had."""
-        moved = {} if known is None else {k: float(np.max(np.abs(known[k] * x))) for k in self.conditions}
-        losing = self._short(self.rows, x, env, moved) if self.rows else []
+        losing = self._short(self.rows, x, env) if self.rows else []
         return [k for k in losing if self._has_digits(k, env)]
 
-    def _short(
-        self,
-        rows: Mapping[int, Sequence[Expr]],
-        x: np.ndarray,
-        env: Mapping[Any, Any],
-        moved: Mapping[int, float] | None = None,
-    ) -> list[int]:
-        """Of which sums rounding leaves too little, by themselves or beside what changes them."""
+    def _short(self, rows: Mapping[int, Sequence[Expr]], x: np.ndarray, env: Mapping[Any, Any]) -> list[int]:
         terms = iter(self._run([term for row in rows.values() for term in row], x, env)[0])
         here = {k: [float(next(terms)) for _ in row] for k, row in rows.items()}
         kept = tolerances().kept
-        left = {k: abs(sum(row)) for k, row in here.items()} | {k: v for k, v in (moved or {}).items() if k in here}
-        return [k for k, row in here.items() if any(row) and not EPS * sum(map(abs, row)) < kept * left[k]]
+        return [k for k, row in here.items() if any(row) and not EPS * sum(map(abs, row)) < kept * abs(sum(row))]
 
     def _run(self, exprs: Sequence[Expr], x: np.ndarray, env: Mapping[Any, Any], *, slopes: bool = False) -> Any:
         key = tuple(exprs), slopes

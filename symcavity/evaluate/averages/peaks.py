@@ -103,8 +103,8 @@ def _written(expr: Any) -> Any:
         rest = expr.func(*(Mul(a, exp(-scale)) for a in args))
         return scale + rest if isinstance(expr, log) else exp(scale) * rest
     new = expr if all(a is b for a, b in zip(args, expr.args, strict=True)) else expr.func(*args)
-    if not isinstance(new, GaussianAverage) or new.z.name != ZETA.name:  # those over fields are no quotients
-        return new
+    if not (isinstance(new, GaussianAverage) and isinstance(new.z, Symbol) and new.z.name == ZETA.name):
+        return new  # those over fields are no quotients
     if (steep := _steepness(new.expr, new.z)) is None:
         return new
     z = new.z
