@@ -78,7 +78,6 @@ class SiteValues:
                 out[name] = out[name] - np.prod([out[q] ** int(n) for q, n in off.as_powers_dict().items()], axis=0)
         return out
 
-
     def refine(self) -> None:
         """Refine the rules anew, for the next sites."""
         self._grids, self._fresh = self._pass.grids(), True
