@@ -276,8 +276,8 @@ class Simulation(Instances):
         known = [s for s in self.feasible if s.solved.leading is not None]
         if known:
             said = f"{len(self.unstable)} unstable ({listed(self.unstable)})" if self.unstable else "all stable"
-            begun = "random states" if any(s.solved.method == UPDATES for s in known) else "all variables at zero"
-            lines.append(f"fixed points found from {begun}: {said}; there may be others")
+            begun = {"random states" if s.solved.method == UPDATES else "all variables at zero" for s in known}
+            lines.append(f"fixed points found from {' or '.join(sorted(begun))}: {said}; there may be others")
         if self.feasible:
             lines.append(f"residuals: {self.residuals}")
         return "\n".join(lines)

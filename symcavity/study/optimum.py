@@ -206,6 +206,7 @@ def _refined(
     theory: Theory, observable: Any, over: Any, values: Any, ends: tuple[float, float], way: int
 ) -> float:
     """The place between two others at which the derivative vanishes, in double."""
+
     def derivative(x: float) -> float:
         return way * float(sensitivity(theory, observable, over, {**values, over: x}))
 

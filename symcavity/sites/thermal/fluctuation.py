@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from sympy import Abs, Add, Expr, Heaviside, Max, Min, Piecewise, Poly, S, exp, log, pi, sign, sqrt
 
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
-from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.sites.thermal.averages import ThermalAverages
+from symcavity.sites.thermal.parts import ZETA
 
-# the fluctuation, in units of what a square and the feedback leave of it; no parameter is the same symbol
-ZETA = TexSymbol("zeta", "\\zeta")
 KINKS = (Abs, Heaviside, Max, Min, Piecewise, sign)
 
 

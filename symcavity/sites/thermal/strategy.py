@@ -33,7 +33,8 @@ from symcavity.sites.protocol import Heard, LawSolution, SiteProblem, Strategy, 
 from symcavity.sites.quenched_laws import quenched_average
 from symcavity.sites.site import Site, response_steps
 from symcavity.sites.thermal.averages import ThermalAverages
-from symcavity.sites.thermal.fluctuation import ZETA, Fluctuation
+from symcavity.sites.thermal.fluctuation import Fluctuation
+from symcavity.sites.thermal.parts import ZETA
 from symcavity.sites.thermal.states import is_closed
 from symcavity.sites.thermal.summed import (
     as_one,
