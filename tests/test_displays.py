@@ -154,3 +154,28 @@ def test_a_variable_that_nobody_declared_is_told_before_it_is_used(name):
     cells = ["".join(row.itertext()) for row in tree(theory).iter("tr")]
     assert re.search("tanh|erf", cells[0]), cells[0]
     assert "u_" not in str(soft_margin.problem.cavity())
+
+
+def test_a_theory_writes_out_each_law_that_its_equations_name():
+    """Functions of an implicit law, and states that a joint law fixes together, are defined where they are shown."""
+    from symcavity.derivations import logistic_teacher, softmax
+
+    theory = logistic_teacher.problem.cavity()
+    assert str(theory).split("with, at each cavity field eta\n")[1].split("\n") == [
+        "  h[mu] = S_w*lambda(h[mu]) + eta",
+        "  lambda(h[mu]) = y[mu]/(exp(h[mu]*y[mu]) + 1)",
+    ]
+    assert "S_lambda = average(lambda'(h[mu])/(1 - S_w*lambda'(h[mu])))" in str(theory)
+    assert "solves the first of these equations at each value of the cavity field" in words(theory)
+    joint = words(softmax.problem.cavity())
+    assert "a datum site solves" in joint
+    assert "a feature site solves" in joint
+
+
+def test_a_site_says_each_thing_once():
+    from symcavity.derivations import softmax
+
+    for site in softmax.problem.cavity().sites.values():
+        said = [line.strip().split(" = ", 1) for line in str(site).split("\n") if " = " in line]
+        assert sum(left.startswith("<eta") for left, _ in said) == 6
+        assert not any(left == right for left, right in said)

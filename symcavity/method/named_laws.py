@@ -7,12 +7,13 @@ An average over the sites is then an average of these functions and of their der
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from sympy import Expr, Heaviside, Piecewise, S, Symbol, cancel, sign
 
+from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.method.close import averaged_over, conditions
 from symcavity.method.naming import at_zero
 from symcavity.model.averages import Average, SiteResponse
@@ -70,6 +71,13 @@ class NamedLaw:
         for q, value in self.functions.items():
             found += [Equation(q, self.at(q)), Equation(q, value)]
         return [at_zero(e, kind) for e in found]
+
+    def equations(self) -> list[Equation]:
+        """The equation that the argument solves at a cavity field ``eta``, and the functions written out."""
+        x, field = self.site.solution.regions[0].implicit
+        back = self.argument - field.xreplace({x: self.argument} | dict.fromkeys(self.site.solution.sources, S.Zero))
+        functions = [Equation(self.at(q), value) for q, value in self.functions.items()]
+        return [Equation(self.argument, Symbol("eta") + self.written(back)), *functions]
 
     def told(self, kind: Kind) -> dict[str, list[Expr]]:
         """The functions, and the labels whose probabilities are written as ``P(y | u)``."""
@@ -143,6 +151,23 @@ class NamedAverages:
     def conditions(self, system: Any) -> list[Equation]:
         """The conditions on sums over all sites."""
         return conditions(system, self.sites)
+
+    def closed(self, theory: Any) -> dict[Equation, Equation]:
+        """Each closed equation of a theory that integrates over an implicit law, by the functions of the law."""
+        meanings = theory.order_parameters
+        named = {Equation(s, value): Equation(s, self.of(meanings[s])) for s, value in theory.closures.items()}
+        named |= dict(zip(theory.global_equations, self.conditions(theory.system), strict=True))
+        return {claim: new for claim, new in named.items() if integrates(claim)}
+
+    def told(self, equations: Iterable[Equation]) -> list[tuple[Kind, NamedLaw]]:
+        """The laws whose functions equations name."""
+        named = {f.args[:2] for e in equations for f in e.difference.atoms(LawFunction)}
+        return [(k, law) for k, law in self.laws.items() if any(law.at(q).args[:2] in named for q in law.functions)]
+
+
+def integrates(claim: Any) -> bool:
+    """Whether an average over an implicit law stands in a claim, or a number of a step of one."""
+    return isinstance(claim, Equation) and claim.difference.has(ImplicitAverage)
 
 
 def named_averages(sites: Mapping[Kind, Site]) -> NamedAverages | None:

@@ -94,9 +94,10 @@ class SiteView:
 
     def __str__(self) -> str:
         lines = [self._site.kind.site.partition(" ")[2], *(f"  {e}" for e in self.equations)]
-        lines += [f"  <{f'{a}**2' if a == b else f'{a} {b}'}> = {plain(c)}" for (a, b), c in self.field.items()]
+        once = {frozenset(pair): (pair, value) for pair, value in reversed(self.field.items())}  # both orders are there
+        lines += [f"  <{f'{a}**2' if a == b else f'{a} {b}'}> = {plain(c)}" for (a, b), c in reversed(once.values())]
         lines += [f"  <{f}> = {plain(m)}" for f, m in self.self_couplings.items()]
-        lines += [f"  {q} = {plain(v)}" for q, v in self.solution.items()]
+        lines += [f"  {q} = {plain(v)}" for q, v in self.solution.items() if q != v]
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -7,10 +7,14 @@ from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from sympy import Add, Sum
+from sympy import Add, S, Sum
 
+from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.phi import phi
+from symcavity.method.close import kind_of_body, over_sites
 from symcavity.method.declared import declaration, sources
+from symcavity.method.named_laws import named_averages
+from symcavity.method.naming import at_zero
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import Derivation
 from symcavity.record.maker import StepMaker
@@ -18,7 +22,6 @@ from symcavity.record.symbols import DisorderAverage
 from symcavity.writing.abbreviate import shorten
 from symcavity.writing.display_form import as_shown
 from symcavity.writing.html import inline
-from symcavity.writing.laws import with_names
 from symcavity.writing.lines import lines
 from symcavity.writing.mathml import displayed
 from symcavity.writing.nodes import Row, to_tex
@@ -93,7 +96,25 @@ def theory_html(theory: Theory) -> str:
     moments = any(e.rhs.has(phi) or e.lhs.has(phi) for e in every)
     said = [*([*say("notation.moments"), " "] if moments else []), *notation(every, set())]
     words = f"<p>{inline(said)}</p>" if said else ""
-    return f"<p>{method}{name}</p>{meanings}<p>closed by</p>{_closed(every)}{words}{others}"
+    return f"<p>{method}{name}</p>{meanings}<p>closed by</p>{_closed(every)}{_laws(theory, every)}{words}{others}"
+
+
+def _laws(theory: Theory, equations: Iterable[Equation]) -> str:
+    """The laws that the closed equations name without writing them out: functions of one state, and joint laws."""
+    parts = []
+    averages = named_averages(theory.inserted)
+    for kind, law in averages.told(equations) if averages else ():
+        functions = [law.at(q) for q in law.functions]
+        labels = [q.at_site() for q in law.site.law.quenched() if q.given is not None]
+        said = say("notation.laws", sites=kind.sites, named=functions, argument=law.argument, labels=labels)
+        parts.append((said, law.equations()))
+    joint = [theory.order_parameters[s] for s, value in theory.closures.items() if value.has(JointAverage)]
+    for kind in dict.fromkeys(kind_of_body(average.args[0]) for meaning in joint for average in over_sites(meaning)):
+        site = theory.inserted[kind]
+        inside = dict(site.means) | dict.fromkeys((h.source for h in site.heard), S.Zero)
+        solved = [at_zero(Equation(e.lhs.xreplace(inside), e.rhs.xreplace(inside)), kind) for e in site.equations()]
+        parts.append((say("notation.joint_law", site=kind.site), solved))
+    return "".join(f"<p>{inline(said)}</p>{_closed(_shown(theory, law).results)}" for said, law in parts)
 
 
 def meanings_html(meanings: Mapping[Any, Any]) -> str:
@@ -109,11 +130,19 @@ def equations_html(theory: Theory, equations: Sequence[Equation]) -> str:
 
 def site_html(site: SiteView) -> str:
     """Return what a theory says of a site: its law, what it hears, its states and their responses, as MathML."""
-    field = [Equation(DisorderAverage(a * b), c) for (a, b), c in site.field.items()]
+    field = [Equation(DisorderAverage(a * b), c) for (a, b), c in _pairs(site.field)]
     feedback = [Equation(DisorderAverage(f), mean) for f, mean in site.self_couplings.items()]
-    states = [Equation(q, value) for q, value in site.solution.items()]
+    states = [Equation(q, value) for q, value in site.solution.items() if q != value]
     every = {"law": site.equations, "cavity field": field, "self-coupling": feedback, "states": states}
     return "".join(f"<p>{word}</p>{_closed(some)}" for word, some in every.items() if some)
+
+
+def _pairs(covariance: Mapping[tuple[Any, Any], Any]) -> list[tuple[tuple[Any, Any], Any]]:
+    """The entries of a symmetric table, each pair once."""
+    seen: dict[frozenset[Any], tuple[tuple[Any, Any], Any]] = {}
+    for pair, value in covariance.items():
+        seen.setdefault(frozenset(pair), (pair, value))
+    return list(seen.values())
 
 
 def _shown(theory: Theory, equations: Sequence[Equation]) -> Derivation:
@@ -121,7 +150,9 @@ def _shown(theory: Theory, equations: Sequence[Equation]) -> Derivation:
     make = StepMaker({}, theory.is_naive)
     declared = (*declaration(theory.system, make), *sources(theory.system, make))  # quenched parameters, what is heard
     steps = tuple(replace(step, claims=()) for step in declared)
-    named = with_names(theory, equations)
+    averages = named_averages(theory.inserted)
+    by_names = averages.closed(theory) if averages else {}
+    named = [by_names.get(e, e) for e in equations]
     return as_shown(Derivation("", "", steps, tuple(theory.order_parameters.items()), tuple(named)))
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.method.close import over_sites
-from symcavity.method.named_laws import NamedAverages, named_averages
+from symcavity.method.named_laws import NamedAverages, integrates, named_averages
 from symcavity.method.naming import at_zero
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
@@ -30,27 +28,17 @@ def with_named_laws(derivation: Derivation) -> Derivation:
     return replace(derivation, steps=tuple(steps), results=tuple(map(laws.claim, derivation.results)))
 
 
-def with_names(theory: Any, equations: Iterable[Equation]) -> list[Equation]:
-    """Closed equations of a theory with averages of named laws."""
-    averages = named_averages(theory.inserted)
-    return list(equations) if averages is None else list(map(_Laws(theory, averages).claim, equations))
-
-
 class _Laws:
     """What each claim is with named laws."""
 
     def __init__(self, theory: Any, averages: NamedAverages) -> None:
         self.theory, self.averages = theory, averages
         self.identity: Equation | None = None
-        self.closures = {s: averages.of(meaning) for s, meaning in theory.order_parameters.items()}
-        self.conditions = averages.conditions(theory.system)
-        self.equations = {
-            Equation(s, value): Equation(s, self.closures[s]) for s, value in theory.closures.items()
-        } | dict(zip(theory.global_equations, self.conditions, strict=True))
+        self.equations = averages.closed(theory)
 
     def claim(self, claim: Any) -> Any:
         """A closed equation with named laws."""
-        return self.equations.get(claim, claim) if _integrates(claim) else claim
+        return self.equations.get(claim, claim)
 
     def step(self, step: Step) -> Step | None:
         """A step with named laws; None for one that says nothing then."""
@@ -60,7 +48,7 @@ class _Laws:
             own = law.defined(kind)
             others = [c for c in step.claims if c.lhs not in {e.lhs for e in own}]
             return replace(step, claims=(*others, *own), data={**step.data, **law.told(kind)})
-        if not any(map(_integrates, step.claims)):
+        if not any(map(integrates, step.claims)):
             return step
         if step.rule in ("site_average", "elimination"):
             return None  # with names they repeat the closed equations
@@ -71,7 +59,7 @@ class _Laws:
         if step.rule == "stability_average":
             return replace(step, claims=tuple(self._average(claim) for claim in step.claims))
         if step.rule == "state_evolution":
-            later = [c for c in step.claims if _integrates(c)]
+            later = [c for c in step.claims if integrates(c)]
             left = tuple(c for c in step.claims if c not in later)
             said = [c.lhs for c in later if isinstance(c.lhs, AtStep)]
             data = {**step.data, "likewise": said, "conditions": len(said) < len(later)}
@@ -84,12 +72,7 @@ class _Laws:
         return Equation(claim.lhs, law.at_site(found[here])) if here in found else claim  # at any site
 
     def _average(self, claim: Equation) -> Equation:
-        if not _integrates(claim):
+        if not integrates(claim):
             return claim
         nodes = {node: self.averages.of(node) for node in over_sites(claim.lhs)}
         return Equation(claim.lhs, claim.lhs.xreplace(nodes))
-
-
-def _integrates(claim: Any) -> bool:
-    """Whether an average over an implicit law stands in a claim, or a number of a step of one."""
-    return isinstance(claim, Equation) and claim.difference.has(ImplicitAverage)
