@@ -181,7 +181,7 @@ def _solve(instance: Instance, method: str) -> SolvedInstance:
     for each in chosen:
         for outcome in each.run(instance):
             if isinstance(outcome, Missed):
-                missed = outcome
+                missed = Missed(outcome.state or missed.state, missed.why + outcome.why)
             elif outcome.state is None or outcome.sharp:
                 return outcome
             else:
@@ -295,7 +295,7 @@ def _strict(at: dict[Kind, Gaps]) -> bool:
 def _by_updates(instance: Instance) -> Iterator[SolvedInstance | Missed]:
     state = updated(instance)
     found = None if state is None else _finish(instance, state, UPDATES)
-    yield found or Missed(state, "" if state else ": sites that jump never came to rest as they were updated")
+    yield found or Missed(state, "" if state else "; single sites that were updated never came to rest")
 
 
 def _by_newton(instance: Instance) -> Iterator[SolvedInstance | Missed]:
@@ -341,9 +341,8 @@ def _holds_set(compiled: CompiledSystem) -> bool:
     return any(law.sets is not None for law in compiled.laws.values())
 
 
-def _jumps(compiled: CompiledSystem) -> bool:
-    steps = any(law.steps.shape[0] for law in compiled.laws.values())
-    return steps and not compiled.declared.convex and not _holds_set(compiled)
+def _moves(compiled: CompiledSystem) -> bool:
+    return not compiled.declared.convex and not _holds_set(compiled)
 
 
 def _smooth(compiled: CompiledSystem) -> bool:
@@ -361,8 +360,8 @@ def _bounded(compiled: CompiledSystem) -> bool:
 METHODS = (  # in the order in which they are tried
     Method("cutting planes", _holds_set, _by_cuts),
     Method("newton", _smooth, _by_newton),
-    Method(UPDATES, _jumps, _by_updates),
     Method("message passing", _paired, _by_messages),
     Method("held multipliers", _bounded, _by_held),
     Method("interior point", _paired, _by_path),
+    Method(UPDATES, _moves, _by_updates),
 )

@@ -1,6 +1,7 @@
-"""Instances whose states jump: a random quarter of the sites at a time take their law at their fields.
+"""Instances without a minimum to descend to: a random quarter of the sites at a time take their law at their fields.
 
-Sites that all moved at once could turn each other around for ever. Where couplings are symmetric, a few at a time lower
+Newton steps fail where states jump, or where kinks turn them around. Sites that all moved at once could turn each other
+around for ever, too. Where couplings are symmetric, a few at a time lower
 an energy, and come to rest; where they are not, there may be no fixed point.
 """
 

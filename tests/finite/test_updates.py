@@ -1,10 +1,10 @@
-"""Instances of units with a threshold: states that jump take their law at their fields until none would move."""
+"""Instances of systems that are not convex: sites take their law at their fields until none would move."""
 
 from itertools import product
 
 import numpy as np
 import pytest
-from sympy import Eq, Heaviside, Rational, Sum, Symbol, sign
+from sympy import Eq, Heaviside, Max, Rational, Sum, Symbol, sign
 
 from symcavity import Coupling, Feature, N, NotConverged, System, average, i
 
@@ -51,3 +51,18 @@ def test_the_record_of_units_with_two_signs_says_that_nothing_settles():
     solution = theory.solve({})
     assert solution[average(w[i] ** 2)] == 1
     assert solution.stability == float("inf")
+
+
+def test_rates_that_divide_by_their_power_come_to_rest_where_newton_steps_turn_around_at_kinks():
+    """The equations are written out in numbers; theory and instances agree."""
+    J = Coupling("J", between=(i, i))
+    rates = System([Eq(w[i], Max(0, 1 + Sum(J[i, j] * w[j], (j, 1, N))) / (1 + average(w[i] ** 2)))])
+    sim = rates.simulate({}, N=100, seeds=16)
+    assert not sim.failed
+    for seed, sample in zip(sim.seeds, sim.samples, strict=True):
+        (couplings,), found = sim.setup.instance(100, seed).couplings, sample["w"]
+        heard = np.maximum(0, 1 + couplings @ found)
+        assert found * (1 + np.mean(found**2)) == pytest.approx(heard, abs=1e-10)
+    solution = rates.cavity().solve({})
+    seen = sim[average(w[i] ** 2)]
+    assert seen.mean == pytest.approx(solution[average(w[i] ** 2)], abs=4 * seen.stderr)
