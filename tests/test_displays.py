@@ -161,8 +161,8 @@ def test_a_theory_writes_out_each_law_that_its_equations_name():
     from symcavity.derivations import logistic_teacher, softmax
 
     theory = logistic_teacher.problem.cavity()
-    assert str(theory).split("with, at each cavity field eta\n")[1].split("\n") == [
-        "  h[mu] = S_w*lambda(h[mu]) + eta",
+    assert str(theory).split("with, at each cavity field\n")[1].split("\n") == [
+        "  h[mu] = S_w*lambda(h[mu]) + eta[mu]",
         "  lambda(h[mu]) = y[mu]/(exp(h[mu]*y[mu]) + 1)",
     ]
     assert "S_lambda = average(lambda'(h[mu])/(1 - S_w*lambda'(h[mu])))" in str(theory)

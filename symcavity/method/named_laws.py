@@ -3,6 +3,7 @@
 Such a law gives its states as functions of the field, ``lambda(h)``, which solves ``h = eta + F lambda(h)``.
 An average over the sites is then an average of these functions and of their derivatives, as in the literature:
 ``q = <lambda(h)^2>``, ``S = <lambda'(h)/(1 - F lambda'(h))>``.  Integrals over the field are what is evaluated.
+At a temperature the message is a function of the cavity field itself, ``S = <lambda'(eta)>``: a thermal mean.
 """
 
 from __future__ import annotations
@@ -16,12 +17,19 @@ from sympy import Expr, Heaviside, Piecewise, S, Symbol, cancel, sign
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.method.close import averaged_over, conditions
 from symcavity.method.naming import at_zero
-from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.averages import Average, SiteResponse, expect
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import SiteQuantity, Variable
 from symcavity.record.symbols import LabelSlope, LawFunction
 from symcavity.sites.site import Site
+from symcavity.sites.thermal.strategy import ThermalSolution, density
+from symcavity.sites.thermal.summed import weight_of
+
+
+def field_at(kind: Kind) -> SiteQuantity:
+    """The cavity field of a site, at which the functions of its law are written."""
+    return Variable("eta", kind.index)[kind.index]
 
 
 @dataclass(frozen=True)
@@ -32,9 +40,9 @@ class NamedLaw:
     ----------
     site : Site
     argument : SiteQuantity
-        The state that solves the implicit equation.
+        The state that solves the implicit equation; the cavity field of a thermal mean.
     functions : dict
-        The states that are functions of it, each by its expression.
+        The states that are functions of it, each by its expression; a thermal mean, by itself.
     slopes : dict
         The response of each state, and of the argument, to the source of the field.
     """
@@ -65,19 +73,38 @@ class NamedLaw:
         """A state, or a derivative of it, as a function of the argument."""
         return _function(q, self.argument, order)
 
+    @property
+    def is_thermal(self) -> bool:
+        """Whether the functions are thermal means, which are defined by the weight of the site."""
+        return isinstance(self.site.solution, ThermalSolution)
+
     def defined(self, kind: Kind) -> list[Equation]:
         """Each state of the inserted site as the function that it is, and that function written out."""
+        if self.is_thermal:
+            here = {self.argument: self.site.problem.inner().eta}
+            return [at_zero(Equation(q, self.at(q).xreplace(here)), kind) for q in self.functions]
         found = []
         for q, value in self.functions.items():
             found += [Equation(q, self.at(q)), Equation(q, value)]
         return [at_zero(e, kind) for e in found]
 
     def equations(self) -> list[Equation]:
-        """The equation that the argument solves at a cavity field ``eta``, and the functions written out."""
+        """What defines the functions at a cavity field ``eta``.
+
+        That is the equation that the argument solves, and the functions written out; or means over a weight.
+        """
+        own = self.site.problem.inner()
+        eta = field_at(self.site.kind)
+        if self.is_thermal:
+            weight, strength = weight_of(self.site.problem), self.site.solution.fluctuation.feedback
+            mean = (expect(weight.state) - eta) / strength if weight.is_field else expect(weight.state)
+            inside = dict(self.site.means) | {own.eta: eta} | dict.fromkeys(self.site.solution.sources, S.Zero)
+            weighed = Equation(LawFunction(Symbol("P"), weight.state, 0), density(self.site.problem).xreplace(inside))
+            return [*(Equation(self.at(q), mean) for q in self.functions), weighed]
         x, field = self.site.solution.regions[0].implicit
         back = self.argument - field.xreplace({x: self.argument} | dict.fromkeys(self.site.solution.sources, S.Zero))
         functions = [Equation(self.at(q), value) for q, value in self.functions.items()]
-        return [Equation(self.argument, Symbol("eta") + self.written(back)), *functions]
+        return [Equation(self.argument, eta + self.written(back)), *functions]
 
     def told(self, kind: Kind) -> dict[str, list[Expr]]:
         """The functions, and the labels whose probabilities are written as ``P(y | u)``."""
@@ -99,7 +126,9 @@ def named_law(site: Site) -> NamedLaw | None:
     regions: tuple[Any, ...] = getattr(solution, "regions", ())
     if len(regions) != 1 or regions[0].implicit is None:
         return None
-    (region,), own = regions, site.problem.inner()
+    if isinstance(solution, ThermalSolution):
+        return _thermal_law(site)
+    (region,) = regions
     x, _ = region.implicit
     zero = dict.fromkeys(solution.sources, S.Zero)
     values = {q: v.xreplace(zero) for q, v in region.values.items()}
@@ -107,14 +136,28 @@ def named_law(site: Site) -> NamedLaw | None:
     if argument is None:  # the law is solved in a function of the states, such as their logarithm
         return None
     functions = {q: v.xreplace({x: argument}) for q, v in values.items() if v.has(x) and v != x}
-    others = {h.eta for h in site.heard} - {own.eta}
-    drawn = {q.given for q in site.law.quenched() if q.given is not None}
-    smooth = not any(v.has(sign, Heaviside, Piecewise, *others) for v in functions.values())
-    given = all(h.carrier in drawn for h in site.heard if h is not own)
-    if not functions or not smooth or not given or site.law.pairs:
+    if not functions or not _hears_one(site, functions.values()) or site.law.pairs:
         return None
     slopes = _slopes(site, argument, functions)
     return NamedLaw(site, argument, functions, slopes) if slopes else None
+
+
+def _thermal_law(site: Site) -> NamedLaw | None:
+    """A thermal mean as a function of the cavity field."""
+    weight = weight_of(site.problem)
+    if not _hears_one(site, [weight.energy, *weight.bounds]):
+        return None
+    eta = field_at(site.kind)
+    return NamedLaw(site, eta, {weight.mean: weight.mean}, {weight.mean: _function(weight.mean, eta, 1)})
+
+
+def _hears_one(site: Site, exprs: Iterable[Expr]) -> bool:
+    """Whether a law is smooth in one field, and hears others through labels that are drawn on them only."""
+    own = site.problem.inner()
+    others = {h.eta for h in site.heard} - {own.eta} | {h.carrier for h in site.heard if h is not own} - {None}
+    drawn = {q.given for q in site.law.quenched() if q.given is not None}
+    smooth = not any(v.has(sign, Heaviside, Piecewise, *others) for v in exprs)
+    return smooth and all(h.carrier in drawn for h in site.heard if h is not own)
 
 
 def _slopes(site: Site, argument: SiteQuantity, functions: Mapping[SiteQuantity, Expr]) -> dict[SiteQuantity, Expr]:
@@ -133,7 +176,7 @@ def _slopes(site: Site, argument: SiteQuantity, functions: Mapping[SiteQuantity,
     return {q: (moved * step).xreplace(inside) for q, step in {**steps, argument: S.One}.items()}
 
 
-def _function(q: SiteQuantity, argument: SiteQuantity, order: int) -> LawFunction:
+def _function(q: SiteQuantity, argument: Expr, order: int) -> LawFunction:
     return LawFunction(Symbol(q.family.name), argument, order)
 
 

@@ -460,7 +460,7 @@ class Theory:
         closed = [by_names.get(e, e) for e in self.equations]
         lines += ["  closed by", *(f"  {e}" for e in closed)]
         laws = [e for _, law in averages.told(closed) for e in law.equations()] if averages else []
-        lines += ["  with, at each cavity field eta", *(f"  {e}" for e in laws)] if laws else []
+        lines += ["  with, at each cavity field", *(f"  {e}" for e in laws)] if laws else []
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -13,7 +13,7 @@ from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.phi import phi
 from symcavity.method.close import kind_of_body, over_sites
 from symcavity.method.declared import declaration, sources
-from symcavity.method.named_laws import named_averages
+from symcavity.method.named_laws import field_at, named_averages
 from symcavity.method.naming import at_zero
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import Derivation
@@ -101,12 +101,13 @@ def theory_html(theory: Theory) -> str:
 
 def _laws(theory: Theory, equations: Iterable[Equation]) -> str:
     """The laws that the closed equations name without writing them out: functions of one state, and joint laws."""
-    parts = []
+    parts: list[tuple[Any, Sequence[Equation]]] = []
     averages = named_averages(theory.inserted)
     for kind, law in averages.told(equations) if averages else ():
         functions = [law.at(q) for q in law.functions]
         labels = [q.at_site() for q in law.site.law.quenched() if q.given is not None]
-        said = say("notation.laws", sites=kind.sites, named=functions, argument=law.argument, labels=labels)
+        at: dict[str, Any] = {"sites": kind.sites, "argument": law.argument, "field": field_at(kind)}
+        said = say("notation.laws", **at, named=functions, labels=labels, thermal=law.is_thermal)
         parts.append((said, law.equations()))
     joint = [theory.order_parameters[s] for s, value in theory.closures.items() if value.has(JointAverage)]
     for kind in dict.fromkeys(kind_of_body(average.args[0]) for meaning in joint for average in over_sites(meaning)):

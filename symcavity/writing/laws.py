@@ -11,13 +11,14 @@ from symcavity.method.naming import at_zero
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import Derivation, Step
-from symcavity.record.symbols import AtStep
+from symcavity.record.symbols import AtStep, LabelSlope
+from symcavity.sites.thermal.summed import weight_of
 
 
 def with_named_laws(derivation: Derivation) -> Derivation:
     """Return the derivation with averages over implicit laws as averages of the functions that the laws define."""
     theory = next((s.evidence["theory"] for s in derivation.steps if "theory" in s.evidence), None)
-    if theory is None or not any(step.rule == "implicit" for step in derivation.steps):
+    if theory is None or not any(step.rule in ("implicit", "fluctuation") for step in derivation.steps):
         return derivation
     averages = named_averages(theory.inserted)
     if averages is None:
@@ -48,6 +49,8 @@ class _Laws:
             own = law.defined(kind)
             others = [c for c in step.claims if c.lhs not in {e.lhs for e in own}]
             return replace(step, claims=(*others, *own), data={**step.data, **law.told(kind)})
+        if law is not None and step.rule == "fluctuation":
+            return replace(step, claims=(*step.claims, *law.defined(kind)), data={**step.data, **law.told(kind)})
         if not any(map(integrates, step.claims)):
             return step
         if step.rule in ("site_average", "elimination"):
@@ -55,9 +58,17 @@ class _Laws:
         if step.rule == "consistency" and self.identity is not None:
             return replace(step, claims=(Equation(*map(self.averages.of, (self.identity.lhs, self.identity.rhs))),))
         if law is not None and step.rule == "response":
-            return replace(step, claims=tuple(self._response(claim, law, kind) for claim in step.claims))
+            claims = tuple(self._response(claim, law, kind) for claim in step.claims)
+            drawn = law.told(kind)["labels"] if any(c.rhs.has(LabelSlope) for c in claims) else []
+            return replace(step, claims=claims, data={**step.data, "drawn": drawn} | ({"jumps": []} if drawn else {}))
         if step.rule == "stability_average":
             return replace(step, claims=tuple(self._average(claim) for claim in step.claims))
+        if step.rule == "free_energy":
+            later = [c for c in step.claims if integrates(c)]
+            weighed = [weight_of(law.site.problem) for law in self.averages.laws.values() if law.is_thermal]
+            integral = {"field": weighed[0].is_field, "states": [w.state for w in weighed]}
+            left = tuple(c for c in step.claims if c not in later)
+            return replace(step, claims=left, data={**step.data, "left": [c.lhs for c in later], **integral})
         if step.rule == "state_evolution":
             later = [c for c in step.claims if integrates(c)]
             left = tuple(c for c in step.claims if c not in later)
