@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, reduce
 from typing import Any
 
@@ -41,18 +41,35 @@ class _RealPrinter(SciPyPrinter):
 
 
 @lru_cache(maxsize=64)
-def _marks(count: int) -> tuple[Dummy, ...]:
+def marks_of(count: int) -> tuple[Dummy, ...]:
     """The names of arguments in code: the same for all functions of as many, so that equal code is made once."""
     return tuple(Dummy(f"a{k}", real=True) for k in range(count))
 
 
+def written(expr: Any, rule: Mapping[Any, Dummy], modules: str = "numpy") -> Any:
+    """An expression in names of arguments, in the form in which it is evaluated."""
+    if not expr.args:
+        return rule.get(expr, expr)
+    expr = with_scaled_tails(in_cases(expr).xreplace(rule))
+    return without_overflow(expr) if expr.args and modules == "numpy" else expr
+
+
 @lru_cache(maxsize=1024)
-def _function(marks: tuple[Dummy, ...], exprs: Any, modules: str, cse: bool) -> Callable[..., Any]:
+def function_of(
+    marks: tuple[Dummy, ...],
+    exprs: Any,
+    modules: str = "numpy",
+    *,
+    cse: bool = False,
+    steps: tuple[tuple[Dummy, Any], ...] | None = None,
+) -> Callable[..., Any]:
+    """The function of arguments by expressions as they are written, after steps that these name."""
     body = list(exprs) if isinstance(exprs, tuple) else exprs
     if modules != "numpy":
         return lambdify(marks, body, modules, cse=cse)
+    parts: Any = cse if steps is None else lambda found: (list(steps), found)
     # the names that are used and no others: "from numpy import *", which SymPy would do, takes longer than a derivation
-    return lambdify(marks, body, [dict(NAMES)], _RealPrinter(_PRINTED), cse=cse)
+    return lambdify(marks, body, [dict(NAMES)], _RealPrinter(_PRINTED), cse=parts)
 
 
 def compiled(arguments: Sequence[Any], exprs: Any, modules: str = "numpy", *, cse: bool = False) -> Callable[..., Any]:
@@ -69,10 +86,8 @@ def compiled(arguments: Sequence[Any], exprs: Any, modules: str = "numpy", *, cs
     cse : bool
         Whether common parts are computed once.
     """
-    marks = _marks(len(arguments))
+    marks = marks_of(len(arguments))
     rule = dict(zip(arguments, marks, strict=True))
-    several = isinstance(exprs, list)
-    written = ((rule.get(e, e) if not e.args else in_cases(e).xreplace(rule)) for e in (exprs if several else [exprs]))
-    marked = tuple(with_scaled_tails(e) if e.args else e for e in written)
-    marked = tuple(without_overflow(e) if e.args else e for e in marked) if modules == "numpy" else marked
-    return _function(marks, marked if several else marked[0], modules, cse)
+    if isinstance(exprs, list):
+        return function_of(marks, tuple(written(e, rule, modules) for e in exprs), modules, cse=cse)
+    return function_of(marks, written(exprs, rule, modules), modules, cse=cse)

@@ -11,8 +11,8 @@ from functools import lru_cache, reduce
 from math import lcm
 from typing import Any
 
-from flint import Ordering, fmpz_mpoly_ctx
-from sympy import Add, Expr, Integer, Mul, S, default_sort_key, gcd_terms, sympify
+from flint import Ordering, fmpq, fmpq_mpoly_ctx, fmpz_mpoly_ctx
+from sympy import Add, Expr, Integer, Mul, Rational, S, default_sort_key, gcd_terms, sympify
 from sympy.core.exprtools import decompose_power
 from sympy.core.mul import _keep_coeff
 from sympy.polys.polyerrors import GeneratorsNeeded, PolynomialError
@@ -116,12 +116,39 @@ def _split(expr: Expr) -> tuple[Expr, Powers]:
     return constant, out
 
 
+def _multiplied_out(expr: Expr) -> tuple[dict[tuple[int, ...], Expr], list[Expr]] | None:
+    """The coefficients of a polynomial in symbols by their powers, and the symbols; None of any other expression."""
+    symbols = sorted(expr.free_symbols, key=default_sort_key)
+    ring = fmpq_mpoly_ctx.get([f"x{k}" for k in range(len(symbols))], Ordering.lex)
+    known = dict(zip(symbols, ring.gens(), strict=True))
+
+    def read(part: Expr) -> Any:
+        if part not in known:
+            known[part] = made(part)
+        return known[part]
+
+    def made(part: Expr) -> Any:
+        if part.is_Rational:
+            return ring.constant(fmpq(int(part.p), int(part.q)))
+        if part.is_Pow and part.exp.is_Integer and part.exp > 0:
+            return None if (base := read(part.base)) is None else base ** int(part.exp)
+        rows = list(map(read, part.args)) if part.is_Add or part.is_Mul else []
+        if not rows or any(row is None for row in rows):
+            return None
+        return reduce(lambda a, b: a + b if part.is_Add else a * b, rows)
+
+    found = read(expr)
+    if found is None or found.is_zero():
+        return None
+    return {tuple(powers): Rational(int(c.p), int(c.q)) for powers, c in found.to_dict().items()}, symbols
+
+
 def _of_polynomial(expr: Expr) -> tuple[Expr, Powers]:
     """The content and the irreducible factors of what holds no quotient, with functions and roots for symbols."""
     if not (expr.is_Add or expr.is_Mul):
         return S.One, [(expr, S.One)]
     try:
-        terms, symbols = dict_from_expr(expr)
+        terms, symbols = _multiplied_out(expr) or dict_from_expr(expr)
     except GeneratorsNeeded:
         return S.One, [(expr, S.One)]
     if not all(c.is_Rational for c in terms.values()):

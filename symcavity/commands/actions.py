@@ -251,7 +251,7 @@ def experiment(args: argparse.Namespace) -> int:
 
 def messages(args: argparse.Namespace) -> int:
     """Pass messages on instances, and compare each step with state evolution."""
-    from symcavity.finite.compare import point_at, solved_at
+    from symcavity.finite.compared_theory import point_at, solved_at
     from symcavity.finite.passing import message_passing
     from symcavity.model.typed import read_observable
 

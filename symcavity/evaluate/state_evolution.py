@@ -29,7 +29,8 @@ from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity
-from symcavity.sites.thermal.strategy import ThermalSolution, before_others
+from symcavity.sites.thermal.ensemble import ThermalSolution
+from symcavity.sites.thermal.strategy import before_others
 from symcavity.writing.displays import Formula, html
 
 #: For a variance and a response of zero at zero temperature, by which closed forms divide: smooth laws need the larger

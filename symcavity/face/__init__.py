@@ -6,8 +6,9 @@ from typing import Any
 
 from symcavity.face.declarations import BipartiteSystem, ConvexProblem, LinearEquivalent, Problem, System
 from symcavity.face.identities import Proof, ProofStep, Symmetry, prove
+from symcavity.face.pairs import Fluctuations, Pair
 from symcavity.face.records import Derivation, Step, Verification
-from symcavity.face.theories import Fluctuations, Pair, Theory
+from symcavity.face.theories import Theory
 
 
 def __getattr__(name: str) -> Any:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sympy import Symbol
 
 from symcavity.errors import UnsupportedLaw, ValuesError
+from symcavity.face.pairs import Fluctuations, MovingPair, Pair
 from symcavity.face.records import Derivation
 from symcavity.face.refusals import refuse_motion
-from symcavity.method.fluctuation_steps import Fluctuations as FluctuationsData
-from symcavity.method.fluctuation_steps import fluctuation_steps
-from symcavity.method.moving_pair import MovingPair as MovingPairData
-from symcavity.method.pair import Pair as PairData
 from symcavity.model.keywords import known_options
 from symcavity.record.verbs import with_verbs
 from symcavity.study.verbs import StudiedTheory
@@ -29,7 +25,6 @@ if TYPE_CHECKING:
     from symcavity.evaluate.state_evolution import StateEvolution
     from symcavity.finite.compare import Comparison
     from symcavity.finite.swept import Sweep
-    from symcavity.method.pair_resolvent import Resolvent
 
 
 class Theory(StudiedTheory):
@@ -375,48 +370,3 @@ class Theory(StudiedTheory):
         from symcavity.method.record import record
 
         return Derivation.of(record(self))
-
-
-class Fluctuations(FluctuationsData):
-    """How the minimum scatters; :class:`symcavity.method.fluctuation_steps.Fluctuations` says what it holds."""
-
-    @cached_property
-    def derivation(self) -> Derivation:
-        """The record of the theory, and of what follows of two copies that share their couplings in part."""
-        from symcavity.method.record import record
-
-        first = record(self.theory)
-        return Derivation.of(replace(first, steps=(*first.steps, *fluctuation_steps(self))))
-
-
-class Pair(PairData):
-    """Two sites at given couplings; :class:`symcavity.method.pair.Pair` says what it holds."""
-
-    @cached_property
-    def resolvent(self) -> Resolvent:
-        """The resolvent of their covariances: ``.equations``, closed at a complex ``.argument``, and ``.value``."""
-        from symcavity.method.pair_resolvent import Resolvent
-
-        return Resolvent(self)
-
-    @cached_property
-    def derivation(self) -> Derivation:
-        """The record of the theory, and of what follows of two sites."""
-        from symcavity.method.pair_steps import pair_steps
-        from symcavity.method.record import record
-
-        first = record(self.theory)
-        return Derivation.of(replace(first, steps=(*first.steps, *pair_steps(self))))
-
-
-class MovingPair(MovingPairData):
-    """Two sites over time; :class:`symcavity.method.moving_pair.MovingPair` says what it holds."""
-
-    @cached_property
-    def derivation(self) -> Derivation:
-        """The record of the theory, and of what follows of two sites."""
-        from symcavity.method.moving_pair_steps import moving_pair_steps
-        from symcavity.method.record import record
-
-        first = record(self.theory)
-        return Derivation.of(replace(first, steps=(*first.steps, *moving_pair_steps(self))))

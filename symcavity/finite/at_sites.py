@@ -24,9 +24,10 @@ from symcavity.finite.responses import Responses
 from symcavity.finite.units import InstanceUnits
 from symcavity.model.averages import Average, Fresh, SiteResponse
 from symcavity.model.convex_law import regime_of
-from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
+from symcavity.model.fields import FieldBook, RandomField, extract_fields
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
+from symcavity.model.site_sums import free_kind, site_sum
 from symcavity.shapes.base import SATURATED
 
 

@@ -20,9 +20,10 @@ from symcavity.model.bound_sets import take_sets, vector_sizes
 from symcavity.model.convex_law import heard_vector, holds_set, read_law
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
-from symcavity.model.fields import FieldBook, expand_components, extract_fields
+from symcavity.model.fields import FieldBook, extract_fields
 from symcavity.model.laws import Law, componentwise
 from symcavity.model.quantities import Complementary, Field, SiteQuantity, Variable, site_quantities
+from symcavity.model.site_sums import expand_components
 from symcavity.model.support import SupportFunction, free_components, stays_whole
 from symcavity.model.system import System
 

@@ -9,7 +9,7 @@ from typing import Any
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.progress import Report
 from symcavity.finite.batch import Batch, listed
-from symcavity.finite.compare import point_at, solved_at
+from symcavity.finite.compared_theory import point_at, solved_at
 from symcavity.finite.executors import run_all
 from symcavity.finite.inserted import Finding, Insertions
 from symcavity.finite.insertion import insert

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from symcavity.errors import NotConverged
+from symcavity.evaluate.bracket import root_between
 from symcavity.finite.instance import Instance, State
 from symcavity.finite.interior import follow_path
 from symcavity.finite.newton import finite_start, gaps, scale_of, solve_active, summed
@@ -66,8 +67,6 @@ def _met(
     known: dict[tuple[float, ...], tuple[np.ndarray, State]],
 ) -> tuple[float, State] | None:
     """The value of the partner of a condition at which it is met, all others held where they are, and the state."""
-    from scipy.optimize import brentq
-
     def there(t: float) -> tuple[np.ndarray, State]:
         values = {**held, row: float(np.exp(t))}
         if (key := tuple(values.values())) not in known:
@@ -91,7 +90,7 @@ def _met(
             here, other = other, other + way * np.log(FACTOR)
             if not np.log(SMALLEST) < other < np.log(LARGEST):
                 return None
-        root = float(brentq(excess, here, other, xtol=near))
+        root = root_between(excess, here, other, xtol=near)
         return float(np.exp(root)), there(root)[1]
     except (NotConverged, np.linalg.LinAlgError):
         return None

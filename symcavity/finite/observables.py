@@ -14,9 +14,10 @@ from symcavity.errors import FlatMinimum, ValuesError
 from symcavity.finite.at_sites import AtSites
 from symcavity.finite.minimisers import Minimisers, Sameness
 from symcavity.model.averages import Average, SiteResponse
-from symcavity.model.fields import RandomField, site_sum
+from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity, site_quantities
+from symcavity.model.site_sums import site_sum
 
 
 class Reader(AtSites):

@@ -15,7 +15,8 @@ from symcavity.evaluate.progress import Report
 from symcavity.evaluate.solve import solve_theory
 from symcavity.evaluate.state_evolution import StateEvolution, check_steps, state_evolution
 from symcavity.finite.batch import Batch, Instances, listed
-from symcavity.finite.compare import Comparison, ComparisonRow, default_observables, point_at, theory_at
+from symcavity.finite.compare import Comparison, ComparisonRow, default_observables
+from symcavity.finite.compared_theory import point_at, theory_at
 from symcavity.finite.estimates import Estimate
 from symcavity.finite.instance import Instance, Residuals
 from symcavity.finite.labels import label, labelled

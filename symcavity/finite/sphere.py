@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from symcavity.errors import ValuesError
+from symcavity.evaluate.bracket import root_between
 from symcavity.finite.warm import WarmInstance, discrete
 from symcavity.sites.thermal.parts import split
 
@@ -108,9 +108,12 @@ def lowest_on_sphere(form: SphereEnergy) -> np.ndarray:
     def length(beyond: float) -> float:
         return float(np.sum((b / (values - values[0] + beyond)) ** 2))
 
+    def excess(t: float) -> float:
+        return float(np.log(length(np.exp(t)) / form.size))
+
     low, high = FARTHER * unit, 2 * float(np.linalg.norm(b)) / np.sqrt(form.size) + FARTHER * unit
     if length(low) > form.size:
-        beyond = np.exp(brentq(lambda t: np.log(length(np.exp(t)) / form.size), np.log(low), np.log(high), xtol=1e-15))
+        beyond = np.exp(root_between(excess, np.log(low), np.log(high)))
         y = -b / (values - values[0] + beyond)
     else:
         y = -b / (values - values[0] + low)

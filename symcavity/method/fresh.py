@@ -17,10 +17,11 @@ from symcavity.method.eliminate import tidy_arguments
 from symcavity.method.identify import field_of_site
 from symcavity.model.averages import Average, average, fresh
 from symcavity.model.equations import Equation
-from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind
+from symcavity.model.fields import FieldBook, RandomField, extract_fields
 from symcavity.model.joined import join_fields
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, site_quantities
+from symcavity.model.site_sums import free_kind
 from symcavity.model.system import System
 from symcavity.sites.branching.averages import SiteEnsemble, cholesky
 from symcavity.sites.branching.branches import Branch

@@ -10,10 +10,11 @@ from sympy.core.relational import Relational
 
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average, Fluctuating, SiteResponse, average
-from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, kind_of_sum, site_sum
+from symcavity.model.fields import FieldBook, RandomField, extract_fields
 from symcavity.model.joined import join_fields
 from symcavity.model.laws import Law
 from symcavity.model.quantities import SiteQuantity
+from symcavity.model.site_sums import free_kind, kind_of_sum, site_sum
 from symcavity.model.system import System
 
 

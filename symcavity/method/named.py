@@ -18,8 +18,8 @@ from symcavity.method.results import site_average
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, Fresh
 from symcavity.model.equations import Equation
-from symcavity.model.fields import free_kind
 from symcavity.model.quantities import Quenched, site_quantities
+from symcavity.model.site_sums import free_kind
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import OrderParameter

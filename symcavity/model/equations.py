@@ -13,10 +13,10 @@ from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average
 from symcavity.model.exact import exact
-from symcavity.model.fields import free_kind
 from symcavity.model.names import RESERVED
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.refusals import check_words
+from symcavity.model.site_sums import free_kind
 
 DECIDED = (
     "Eq(a, b), not a == b, which asks whether two expressions are the same; leave out what always holds. SymPy decides "

@@ -15,7 +15,7 @@ from symcavity.model.content import ByContent, without
 from symcavity.model.equations import as_list, read_fixed, read_named
 from symcavity.model.exact import exact
 from symcavity.model.families import families
-from symcavity.model.fields import FieldBook, extract_fields, free_kind
+from symcavity.model.fields import FieldBook, extract_fields
 from symcavity.model.joined import join_fields
 from symcavity.model.keywords import known_words
 from symcavity.model.kinds import DATUM, FEATURE, Kind, sorted_kinds
@@ -27,6 +27,7 @@ from symcavity.model.reading import Constraint, SumCondition, read_constraint, s
 from symcavity.model.refusals import refuse_thermal
 from symcavity.model.rewriting import Declaration, Rewritten
 from symcavity.model.rewritings import REWRITINGS
+from symcavity.model.site_sums import free_kind
 
 
 @without(

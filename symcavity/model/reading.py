@@ -11,11 +11,12 @@ from sympy.core.relational import Relational
 from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.equations import DECIDED
 from symcavity.model.exact import exact
-from symcavity.model.fields import FieldBook, FieldSymbol, extract_fields, free_kind, is_affine, site_sum
+from symcavity.model.fields import FieldBook, FieldSymbol, extract_fields
 from symcavity.model.kinds import FEATURE, Kind, N, SiteCount, in_units_of_n, sorted_kinds, to_leading_order
 from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.model.refusals import check_words
 from symcavity.model.rewritings.proportion import in_proportion, terms_of
+from symcavity.model.site_sums import free_kind, is_affine, site_sum
 from symcavity.model.support import Support, free_components
 
 

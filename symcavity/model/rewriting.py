@@ -13,9 +13,9 @@ from symcavity.model.averages import Average
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.families import families
-from symcavity.model.fields import is_affine, outer_sums
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Complementary, Global, Variable, site_quantities
+from symcavity.model.site_sums import is_affine, outer_sums
 
 
 def sides(entry: Any) -> list[Expr]:

@@ -8,9 +8,9 @@ from symcavity.algebra.flow import Rate
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
-from symcavity.model.fields import outer_sums, site_sum
 from symcavity.model.kinds import N, in_units_of_n
 from symcavity.model.quantities import SharedState, site_quantities
+from symcavity.model.site_sums import outer_sums, site_sum
 
 
 def read_shared(equation: Equation) -> Equation:

@@ -15,7 +15,7 @@ from symcavity.model.content import ByContent, without
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation, as_equation, as_list, read_fixed, read_named
 from symcavity.model.families import families
-from symcavity.model.fields import FieldBook, RandomField, extract_fields, free_kind, site_sum
+from symcavity.model.fields import FieldBook, RandomField, extract_fields
 from symcavity.model.kinds import (
     DATUM,
     FEATURE,
@@ -45,6 +45,7 @@ from symcavity.model.refusals import check_names, check_words, parameters_of, re
 from symcavity.model.rewriting import Declaration, Rewritten
 from symcavity.model.rewritings import REWRITINGS
 from symcavity.model.shared import read_shared
+from symcavity.model.site_sums import free_kind, site_sum
 from symcavity.model.support import Anchor, Support, SupportFunction
 from symcavity.model.system_checks import check_fixed, check_labels, check_laws
 

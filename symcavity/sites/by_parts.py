@@ -69,7 +69,7 @@ def infinite_square(body: Expr, jumping: Sequence[SiteResponse], unknowns: Seque
         return None  # products of responses that jump at places of their own may vanish
     if any(set(site_quantities(factor)) & set(unknowns) for _, factor in steep):
         return None
-    for sign, has_sign in ((1, "is_positive"), (-1, "is_negative")):
+    for sign, has_sign in ((1, "is_nonnegative"), (-1, "is_nonpositive")):
         if all(getattr(factor, has_sign) for _, factor in steep):
             return sign * S.Infinity
     return None

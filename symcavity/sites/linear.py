@@ -11,8 +11,8 @@ from sympy import Add, Dummy, Expr, Mul, Piecewise, Poly, S, Symbol, linear_eq_t
 from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.model.averages import SiteResponse
-from symcavity.model.fields import is_affine
 from symcavity.model.quantities import SiteQuantity
+from symcavity.model.site_sums import is_affine
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.sites.branching.arranging import IllPosed

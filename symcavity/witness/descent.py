@@ -8,9 +8,9 @@ from sympy import Derivative
 
 from symcavity.algebra.precision import mp
 from symcavity.model.equations import Equation
-from symcavity.model.fields import kind_of_sum, outer_sums
 from symcavity.model.kinds import DATUM, N
 from symcavity.model.quantities import Global, SiteQuantity, Variable, site_quantities
+from symcavity.model.site_sums import kind_of_sum, outer_sums
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.declared import declared_of
 from symcavity.witness.moments import free_points

@@ -10,7 +10,7 @@ from sympy import Add, Expr, Sum, Symbol, sympify
 
 from symcavity.errors import SymcavityError
 from symcavity.evaluate.averages.compiler import Compiled
-from symcavity.finite.compare import point_of
+from symcavity.finite.compared_theory import point_of
 from symcavity.finite.labels import label
 from symcavity.model.averages import Average
 from symcavity.model.quantities import Global
@@ -59,7 +59,7 @@ def witness(sim: Any, step: Any, limit: float = LIMIT) -> list[Verdict]:
     step : Step
         A step.  Its ``evidence`` may hold ``theory`` (or ``meanings``), which says what the order parameters
         stand for; its ``data`` may hold an ``observable`` and a ``prediction``, a function of the values of
-        the simulation (see :func:`symcavity.finite.compare.point_of`).
+        the simulation (see :func:`symcavity.finite.compared_theory.point_of`).
     limit : float
         The largest acceptable distance in standard errors.
 

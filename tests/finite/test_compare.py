@@ -24,7 +24,8 @@ from sympy import Abs, Eq, Max, Rational, Sum, Symbol
 
 from symcavity.errors import Infeasible, ValuesError
 from symcavity.face import ConvexProblem
-from symcavity.finite.compare import compare, point_of
+from symcavity.finite.compare import compare
+from symcavity.finite.compared_theory import point_of
 from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.model.averages import average, response
 from symcavity.model.kinds import N, P, alpha, i, mu

@@ -43,11 +43,11 @@ from symcavity import (
 )
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
-from symcavity.model.fields import free_kind, kind_of_sum
 from symcavity.model.kinds import DATUM, FEATURE, alpha
 from symcavity.model.quantities import Complementary, SiteQuantity
 from symcavity.model.rewriting import Declaration, Rewritten, sides
 from symcavity.model.rewritings import REWRITINGS
+from symcavity.model.site_sums import free_kind, kind_of_sum
 
 SIZES = {FEATURE: 4, DATUM: 3}
 x, z, w, lam = Coupling("x"), Coupling("z", variance=1), Feature("w"), Datum("lambda")

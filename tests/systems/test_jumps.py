@@ -70,6 +70,14 @@ def test_the_magnet_of_random_pairs():
     assert float(found.stability) == np.inf
 
 
+def test_squares_of_slopes_that_jump_are_infinite_of_their_sign():
+    """The square of a delta function: what it is multiplied by says which infinity its average is."""
+    found = solved(SUBSET, {alpha: 2, theta: Rational(1, 4), gamma: Rational(1, 20), **TEACHER})[1]
+    slope = response(w[i])
+    for factor, sided in ((1, np.inf), (-1, -np.inf), (t[i] ** 2, np.inf), (-(t[i] ** 2), -np.inf)):
+        assert float(found[average(w[i] ** 2 + factor * slope**2)]) == sided
+
+
 def test_both_say_that_one_state_is_wrong():
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

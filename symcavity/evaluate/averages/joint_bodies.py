@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -39,23 +40,47 @@ class Body:
     """What is averaged, as a function of the quantities of a law."""
 
     def __init__(self, node: JointAverage, law: JointLaw, leaves: Sequence[Any]) -> None:
+        self.body, self.law, self.leaves = node.body, law, leaves
         self.own = leaves_of([node.body])
         self.names = sorted(node.body.atoms(LawSymbol), key=str)
         self.sides = sides_of([node.body])
         tests = sorted((r for r in node.body.atoms(Relational) if r.has(LawSymbol)), key=str)
-        self.tests = [LawSymbol(f"test{k}", "") for k in range(len(tests))]
-        gaps = [r.lhs - r.rhs for r in tests]
-        decided = {r: r.func(t, 0) for r, t in zip(tests, self.tests, strict=True)}
-        self.gaps = function([*self.names, *self.own], gaps)
-        self.call = function([*self.names, *self.tests, *self.own], node.body.xreplace(decided))
-        self.edge = VanishingPairs(law, [*self.sides, *gaps], list(dict.fromkeys([*leaves, *self.own])))
+        self.decided = {r: r.func(LawSymbol(f"test{k}", ""), 0) for k, r in enumerate(tests)}
         self.edges = sorted({s for e in self.sides for s in e.atoms(LawSymbol)}, key=str)
-        slopes = list(Matrix(self.sides).jacobian(self.edges)) if self.edges else []
-        self.affine = not any(e.has(LawSymbol) for e in slopes) and not any(
+        self.slopes = list(Matrix(self.sides).jacobian(self.edges)) if self.edges else []
+        self.affine = not any(e.has(LawSymbol) for e in self.slopes) and not any(
             k.has(LawSymbol) for e in self.sides for k in e.atoms(*KINKS)
         )
-        self.line = function([*self.edges, *self.own], [*self.sides, *slopes])
-        self.degree = _degree(node.body, {*law.unknowns, *law.fields, *(x for x, _ in law.definitions)})
+
+    # code is made for what is asked for: most of what is averaged is a symbol, or smooth
+
+    @cached_property
+    def degree(self) -> float:
+        """The degree of a polynomial in the quantities of the law; infinite where it is none."""
+        law = self.law
+        return _degree(self.body, {*law.unknowns, *law.fields, *(x for x, _ in law.definitions)})
+
+    @cached_property
+    def gaps(self) -> Any:
+        """The differences of what its conditions compare."""
+        return function([*self.names, *self.own], [r.lhs - r.rhs for r in self.decided])
+
+    @cached_property
+    def call(self) -> Any:
+        """Its values, by the quantities in it, what its conditions compare, and its own parameters."""
+        tests = [r.lhs for r in self.decided.values()]
+        return function([*self.names, *tests, *self.own], self.body.xreplace(self.decided))
+
+    @cached_property
+    def edge(self) -> VanishingPairs:
+        """Which of its sides and of what it compares the law holds at zero."""
+        sides = [*self.sides, *(r.lhs - r.rhs for r in self.decided)]
+        return VanishingPairs(self.law, sides, list(dict.fromkeys([*self.leaves, *self.own])))
+
+    @cached_property
+    def line(self) -> Any:
+        """Its sides and their slopes."""
+        return function([*self.edges, *self.own], [*self.sides, *self.slopes])
 
     def _of(self, given: Mapping[Any, float]) -> list[float]:
         return [given[s] for s in self.own]
@@ -89,9 +114,11 @@ class Body:
 
     def values(self, columns: Mapping[LawSymbol, np.ndarray], given: Mapping[Any, float]) -> np.ndarray:
         """The values at all nodes."""
+        if isinstance(self.body, LawSymbol):
+            return columns[self.body]
         here, own = [columns[s] for s in self.names], self._of(given)
         tests: list[Any] = []
-        if self.tests:
+        if self.decided:
             zero = self._vanish(columns, given)[len(self.sides) :]
             tests = [np.where(z, 0.0, gap) for z, gap in zip(zero, self.gaps(*here, *own), strict=True)]
         found = self.call(*here, *tests, *own)

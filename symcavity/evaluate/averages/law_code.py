@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sympy import Matrix, S
 
+from symcavity.algebra.chain import Chain
 from symcavity.algebra.compiled import compiled as function
 from symcavity.algebra.joint import KINKS, JointLaw, LawSymbol, slope
 from symcavity.evaluate.averages.edges import HELD, held_number
@@ -27,49 +28,54 @@ class LawCode:
     def __init__(self, law: JointLaw, leaves: Sequence[Any]) -> None:
         self.law = law
         self.unknowns, self.sources = list(law.unknowns), list(law.sources)
-        zero = dict.fromkeys(self.sources, S.Zero)
         rows = [*law.equations, *(p for p, _ in law.pairs), *(q for _, q in law.pairs)]
-        matrix = Matrix(rows)
-        given = Matrix([e for _, e in law.definitions] or [S.Zero])
-        inner = [*law.fields, *self.sources]
-        every = [*inner, *self.unknowns]
-        tables = [m.jacobian(every) for m in (matrix, given)]
-        arguments = [*self.unknowns, *law.fields, *leaves]
-
-        def code(exprs: Any) -> Any:
-            return function(arguments, [e.xreplace(zero) for e in exprs], cse=True)
-
-        def along(table: Any, some: Sequence[Any]) -> Any:
-            return table[:, [every.index(s) for s in some]]
-
-        self.rows = code(rows)
-        bends = sides_of([e.xreplace(zero) for e in law.expressions])
-        self.bends = code(bends) if bends else None
-        steps = [e for e in bends if not e.has(*self.unknowns) and e.xreplace(dict.fromkeys(law.fields, S.Zero)) == 0]
-        normals = [row for row in (Matrix([e]).jacobian(law.fields) for e in steps) if not row.has(*law.fields)]
-        self.normals = [function(list(leaves), list(row)) for row in normals]
-        self.jacobian = code(list(along(tables[0], self.unknowns)))
-        self.forces = code(list(along(tables[0], self.sources))) if self.sources else None
-        both = [along(tables[0], some) for some in (law.fields, self.sources)] if self.sources else []
-        plain = all(not e.has(LawSymbol) for table in both for e in table)
-        self.hearing = [function(list(leaves), list(table)) for table in both] if plain else []
+        given = [e for _, e in law.definitions] or [S.Zero]
         self.defined = [x for x, _ in law.definitions]
-        self.definitions = code([e for _, e in law.definitions])
-        self.along = code(list(along(tables[1], self.unknowns)))
-        self.direct = code(list(along(tables[1], self.sources))) if self.sources else None
-        everything = {*inner, *self.unknowns}
-        self.affine = len(law.pairs) <= MOST_PAIRS and not any(
-            everything & (e.free_symbols if m is table else set().union(*(k.free_symbols for k in e.atoms(*KINKS))))
-            for table, whole in zip(tables, (matrix, given), strict=True)
-            for m in (table, whole)
-            for e in m
+        inner = [*law.fields, *self.sources]
+        every, leaves = [*inner, *self.unknowns], list(leaves)
+        chain = Chain([*self.unknowns, *law.fields, *leaves, *self.sources], [*rows, *given], every)
+
+        def code(exprs: Sequence[Any]) -> Any:
+            return chain.code(exprs, [*self.unknowns, *law.fields, *leaves], zero=self.sources)
+
+        def along(table: Sequence[Sequence[Any]], some: Sequence[Any]) -> list[Any]:
+            places = [every.index(s) for s in some]
+            return [row[k] for row in table for k in places]
+
+        parts = slice(len(rows)), slice(len(rows), None)
+        whole, tables = ([some[part] for part in parts] for some in (chain.values, chain.slopes))
+        self.rows = code(whole[0])
+        self._compile_sides(leaves)
+        self.jacobian = code(along(tables[0], self.unknowns))
+        self.forces = code(along(tables[0], self.sources)) if self.sources else None
+        both = [along(tables[0], some) for some in (law.fields, self.sources)] if self.sources else []
+        plain = not any(chain.holds(e, every) for table in both for e in table)
+        self.hearing = [chain.code(table, leaves) for table in both] if plain else []
+        self.definitions = code(whole[1][: len(self.defined)])
+        self.along = code(along(tables[1], self.unknowns))
+        self.direct = code(along(tables[1], self.sources)) if self.sources else None
+        kinks = {k for e in (*rows, *given) for k in e.atoms(*KINKS)}
+        self.affine = not (
+            len(law.pairs) > MOST_PAIRS
+            or any(k.has(*every) for k in kinks)
+            or any(chain.holds(e, every) for table in tables for row in table for e in row)
         )
         if self.affine:
-            origin = dict.fromkeys(everything, S.Zero)
+            flat = [[e for row in table for e in row] for table in tables]
             self.planes = [
-                function(list(leaves), [e.xreplace(origin) for e in (*whole, *table)])
-                for table, whole in zip(tables, (matrix, given), strict=True)
+                chain.code([*values, *slopes], leaves, zero=every)
+                for values, slopes in zip(whole, flat, strict=True)
             ]
+
+    def _compile_sides(self, leaves: Sequence[Any]) -> None:
+        """The code of what changes its sign at kinks of the law, and of the planes through the origin among these."""
+        law, zero = self.law, dict.fromkeys(self.sources, S.Zero)
+        arguments = [*self.unknowns, *law.fields, *leaves]
+        bends = sides_of([e.xreplace(zero) for e in law.expressions])
+        self.bends = function(arguments, bends, cse=True) if bends else None
+        steps = [e for e in bends if not e.has(*self.unknowns) and e.xreplace(dict.fromkeys(law.fields, S.Zero)) == 0]
+        normals = [row for row in (Matrix([e]).jacobian(law.fields) for e in steps) if not row.has(*law.fields)]
+        self.normals = [function(leaves, list(row)) for row in normals]
 
     def faces(self, params: Sequence[float], known: np.ndarray | None) -> Faces | None:
         """The faces of an affine law at some parameters; None where they are not numbers."""

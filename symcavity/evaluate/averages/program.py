@@ -293,8 +293,11 @@ def _forgetting(lines: Sequence[str]) -> list[str]:
     inner = {name for line in lines if line.startswith(" ") for name in _NAMES.findall(line)}
     own = {name for line in lines for name in _NAMES.findall(line.partition(" = ")[0])} - inner
     last = {name: n for n, line in enumerate(lines) for name in _NAMES.findall(line) if name in own}
+    dead: dict[int, list[str]] = {}
+    for name, n in last.items():
+        dead.setdefault(n, []).append(name)
     out: list[str] = []
     for n, line in enumerate(lines):
-        dead = [name for name, end in last.items() if end == n]
-        out += [line, f"del {', '.join(dead)}"] if dead and not line.startswith(("return", "def")) else [line]
+        drops = n in dead and not line.startswith(("return", "def"))
+        out += [line, f"del {', '.join(dead[n])}"] if drops else [line]
     return out

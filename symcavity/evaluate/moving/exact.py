@@ -19,10 +19,11 @@ from symcavity.evaluate.moving.masks import Masked, without_masks
 from symcavity.evaluate.moving.moments import average
 from symcavity.evaluate.moving.plan import MovingPlan, Term, mean_of
 from symcavity.evaluate.moving.shares import Monomial, NotLinearLaw, Share, number_of
-from symcavity.model.fields import RandomField, is_affine
+from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.noise import Noise, drawn_anew
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
+from symcavity.model.site_sums import is_affine
 from symcavity.model.times import Time, lag_of
 from symcavity.record.symbols import MovingParameter
 

@@ -23,9 +23,9 @@ from symcavity.evaluate.moving.moments import on_axes, open_time
 from symcavity.evaluate.moving.plan import MovingPlan
 from symcavity.evaluate.moving.shares import NotLinearLaw, Share
 from symcavity.evaluate.undefined import where_defined
-from symcavity.model.fields import is_affine
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
+from symcavity.model.site_sums import is_affine
 from symcavity.model.times import Time, step_of
 
 X = Symbol("x", real=True)
@@ -312,4 +312,3 @@ class GaussianRun(ExactRun):
         if state.now in self.functions:
             raise UnsupportedLaw(f"{state} is a function of a state.", "responses of the states", 'method="paths"')
         return super().response(kind, state, f, t, s)
-

@@ -15,9 +15,9 @@ from symcavity.evaluate.averages.compiler import to_mpf
 from symcavity.evaluate.moving.hermite import Profile, common
 from symcavity.evaluate.moving.plan import MovingPlan
 from symcavity.evaluate.moving.values import read_run_values
-from symcavity.model.fields import is_affine
 from symcavity.model.noise import Noise
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
+from symcavity.model.site_sums import is_affine
 
 SUPPORTED = (
     "one state with a rate, linear in it and in fields; functions of it at once, linear where they come back; noise"

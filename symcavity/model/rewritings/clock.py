@@ -16,12 +16,13 @@ from sympy import Add, Derivative, Expr, Sum, expand_mul
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
-from symcavity.model.fields import field_letters, free_kind, kind_of_sum, outer_sums
+from symcavity.model.fields import field_letters
 from symcavity.model.names import fresh_name
 from symcavity.model.noise import drawn_anew
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.rates import check_no_steps, rates_of
 from symcavity.model.rewriting import Declaration, Rewriting, sides
+from symcavity.model.site_sums import free_kind, kind_of_sum, outer_sums
 from symcavity.model.times import Time, lag_of
 
 

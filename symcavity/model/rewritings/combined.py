@@ -11,11 +11,11 @@ from sympy import Add, Basic, Expr, Mul, S, Sum, cancel, expand_mul, sqrt
 from symcavity.model.couplings import Coupling, correlation_of
 from symcavity.model.equations import Equation
 from symcavity.model.families import families
-from symcavity.model.fields import kind_of_sum
 from symcavity.model.kinds import Kind
 from symcavity.model.names import fresh_name
 from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting, sides, with_sides
+from symcavity.model.site_sums import kind_of_sum
 
 
 @dataclass(frozen=True)

@@ -28,10 +28,10 @@ from sympy import (
 from sympy.logic.boolalg import Boolean
 
 from symcavity.errors import UnsupportedLaw
-from symcavity.model.fields import kind_of_sum, outer_sums, site_sum
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting
 from symcavity.model.rewritings.kinks import bounds_on_lines
+from symcavity.model.site_sums import kind_of_sum, outer_sums, site_sum
 
 ORDERS = (GreaterThan, LessThan, StrictGreaterThan, StrictLessThan)
 

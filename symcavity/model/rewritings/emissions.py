@@ -10,11 +10,12 @@ from sympy import Add, Dummy, Expr, Mul, Sum, expand_mul
 from symcavity.model.apart import taken_apart
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
-from symcavity.model.fields import is_affine, kind_of_sum, unfolded
+from symcavity.model.fields import unfolded
 from symcavity.model.kinds import Kind
 from symcavity.model.names import fresh_name
 from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting, sides, with_sides
+from symcavity.model.site_sums import is_affine, kind_of_sum
 
 
 class Emissions(Rewriting):

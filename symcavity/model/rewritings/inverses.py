@@ -5,9 +5,9 @@ from __future__ import annotations
 from sympy import Add, Expr, Mul, S, atanh, erf, erfinv, exp, log, tanh
 
 from symcavity.model.equations import Equation
-from symcavity.model.fields import outer_sums
 from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting
+from symcavity.model.site_sums import outer_sums
 
 INVERSES = {log: exp, atanh: tanh, erfinv: erf}  # each takes its whole domain to the whole line, one to one
 

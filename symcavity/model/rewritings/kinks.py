@@ -38,9 +38,9 @@ from symcavity.algebra.door import as_sympy
 from symcavity.algebra.piecewise import NotPiecewisePolynomial, Undetermined, to_piecewise_polynomial
 from symcavity.algebra.quadrature import break_points
 from symcavity.errors import UnsupportedLaw
-from symcavity.model.fields import is_total, outer_sums
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting
+from symcavity.model.site_sums import is_total, outer_sums
 
 CASES = (Piecewise, Heaviside, sign)
 ORDERS = (GreaterThan, LessThan, StrictGreaterThan, StrictLessThan)

@@ -24,7 +24,6 @@ from symcavity.model.averages import Average
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.families import families
-from symcavity.model.fields import couples_itself, free_kind, kind_of_sum, outer_sums, site_sum, summation_index
 from symcavity.model.kinds import Kind, N, in_units_of_n
 from symcavity.model.names import fresh_name
 from symcavity.model.quantities import (
@@ -37,6 +36,7 @@ from symcavity.model.quantities import (
 )
 from symcavity.model.rewriting import Declaration, Rewriting, holds_sums, sides, with_sides
 from symcavity.model.rewritings.units import as_ratios, divided_inside, units_of
+from symcavity.model.site_sums import couples_itself, free_kind, kind_of_sum, outer_sums, site_sum, summation_index
 
 
 @dataclass

@@ -7,12 +7,12 @@ from typing import Any
 from sympy import Add, Expr, Pow, Sum, sqrt
 
 from symcavity.model.equations import Equation
-from symcavity.model.fields import is_total
 from symcavity.model.kinds import Kind, N, in_units_of_n
 from symcavity.model.names import fresh_name
 from symcavity.model.quantities import Global, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting, holds_sums, sides, with_sides
 from symcavity.model.rewritings.units import as_ratios
+from symcavity.model.site_sums import is_total
 
 
 class Norms(Rewriting):

@@ -10,10 +10,10 @@ from sympy import Abs, Add, Dummy, Expr, Integer, Max, Min, Mul, Piecewise, Pow,
 from symcavity.errors import DeclarationError
 from symcavity.model.couplings import Coupling
 from symcavity.model.families import families
-from symcavity.model.fields import kind_of_sum
 from symcavity.model.kinds import N, P, in_units_of_n
 from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting
+from symcavity.model.site_sums import kind_of_sum
 
 _ORDERS = (S.Zero, S.Half, S.One, -S.Half, S.NegativeOne, Rational(3, 2), Integer(2), Rational(-3, 2), Integer(-2))
 

@@ -8,9 +8,9 @@ from typing import Any
 from sympy import Eq, Equality, Expr, GreaterThan, LessThan, Pow, cancel
 
 from symcavity.errors import Infeasible
-from symcavity.model.fields import is_affine
 from symcavity.model.quantities import Field, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting
+from symcavity.model.site_sums import is_affine
 
 
 @dataclass(frozen=True)

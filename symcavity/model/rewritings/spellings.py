@@ -32,10 +32,10 @@ from sympy import (
 )
 from sympy.core.relational import Relational
 
-from symcavity.model.fields import expand_components, kind_of_sum, outer_sums
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting, sides, with_sides
+from symcavity.model.site_sums import expand_components, kind_of_sum, outer_sums
 
 
 class Spellings(Rewriting):

@@ -8,9 +8,9 @@ from sympy import Basic, Dummy, Equality, Sum, Symbol
 
 from symcavity.model.averages import Average, Fresh, SiteResponse
 from symcavity.model.equations import Equation
-from symcavity.model.fields import free_kind
 from symcavity.model.quantities import site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting
+from symcavity.model.site_sums import free_kind
 
 
 class Sums(Rewriting):

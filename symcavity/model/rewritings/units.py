@@ -10,10 +10,10 @@ from sympy import Add, Eq, Expr, GreaterThan, LessThan, Mul, S, Sum, expand_mul,
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.families import families
-from symcavity.model.fields import outer_sums
 from symcavity.model.kinds import N, SiteCount, in_units_of_n
 from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting, sides, with_sides
+from symcavity.model.site_sums import outer_sums
 
 
 class Units(Rewriting):

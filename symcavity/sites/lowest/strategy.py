@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from sympy import DiracDelta, Dummy, Expr, GreaterThan, Heaviside, Piecewise, Poly, S, Symbol, cancel, sqrt
+from sympy import DiracDelta, Dummy, Expr, GreaterThan, Heaviside, Piecewise, S, Symbol, cancel, sqrt
 
 from symcavity.algebra.phi import gaussian_density
 from symcavity.algebra.signs import sign_of
@@ -170,7 +170,7 @@ class LowestEnsemble(SiteEnsemble):
     problem: SiteProblem | None = None
 
     def over_fields(self, body: Expr) -> Expr:
-        """Average an expression over the fields; one with the square of a slope that jumps is infinite."""
+        """Average an expression over the fields, at a state that lies on a step on the side of lower energy."""
         if self.problem is not None and is_pulled_by_sum(self.problem, body):
             one, rule = as_one(self, self.problem)
             return replace(one, problem=None).over_fields(body.xreplace(rule))
@@ -178,9 +178,6 @@ class LowestEnsemble(SiteEnsemble):
             return self.solution.by_cases(lambda one: replace(self, solution=one).over_fields(body))
         still = {r: S.Zero for r in body.atoms(SiteResponse) if not self._moves(r)}
         body = self._beside(body.xreplace({**self.solution.labels, **still}))
-        steep = [r for r in sorted(body.atoms(SiteResponse), key=str) if self._jumps(r)]
-        if steep and Poly(body, *steep).total_degree() > 1:
-            return S.Infinity
         return super().over_fields(body)
 
     def _beside(self, body: Expr) -> Expr:

@@ -1,0 +1,61 @@
+"""What follows of two sites or of two copies of a theory, with the records of these derivations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from symcavity.face.records import Derivation
+from symcavity.method.fluctuation_steps import Fluctuations as FluctuationsData
+from symcavity.method.fluctuation_steps import fluctuation_steps
+from symcavity.method.moving_pair import MovingPair as MovingPairData
+from symcavity.method.pair import Pair as PairData
+
+if TYPE_CHECKING:
+    from symcavity.method.pair_resolvent import Resolvent
+
+
+class Fluctuations(FluctuationsData):
+    """How the minimum scatters; :class:`symcavity.method.fluctuation_steps.Fluctuations` says what it holds."""
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """The record of the theory, and of what follows of two copies that share their couplings in part."""
+        from symcavity.method.record import record
+
+        first = record(self.theory)
+        return Derivation.of(replace(first, steps=(*first.steps, *fluctuation_steps(self))))
+
+
+class Pair(PairData):
+    """Two sites at given couplings; :class:`symcavity.method.pair.Pair` says what it holds."""
+
+    @cached_property
+    def resolvent(self) -> Resolvent:
+        """The resolvent of their covariances: ``.equations``, closed at a complex ``.argument``, and ``.value``."""
+        from symcavity.method.pair_resolvent import Resolvent
+
+        return Resolvent(self)
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """The record of the theory, and of what follows of two sites."""
+        from symcavity.method.pair_steps import pair_steps
+        from symcavity.method.record import record
+
+        first = record(self.theory)
+        return Derivation.of(replace(first, steps=(*first.steps, *pair_steps(self))))
+
+
+class MovingPair(MovingPairData):
+    """Two sites over time; :class:`symcavity.method.moving_pair.MovingPair` says what it holds."""
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """The record of the theory, and of what follows of two sites."""
+        from symcavity.method.moving_pair_steps import moving_pair_steps
+        from symcavity.method.record import record
+
+        first = record(self.theory)
+        return Derivation.of(replace(first, steps=(*first.steps, *moving_pair_steps(self))))
