@@ -32,7 +32,7 @@ from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.system import System
 from symcavity.model.typed import observable_of
 from symcavity.record.derivation import Step
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.order_parameters import OrderParameter
 from symcavity.sites.labels import LabelledEnsemble
 from symcavity.sites.protocol import without_curvature
 from symcavity.sites.site import Site

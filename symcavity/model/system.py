@@ -11,6 +11,7 @@ from sympy import Eq, Expr, S, Sum, Symbol, Tuple
 from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.averages import Expect
+from symcavity.model.complementary import Complementary
 from symcavity.model.content import ByContent, without
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation, as_equation, as_list, read_fixed, read_named
@@ -32,14 +33,7 @@ from symcavity.model.motion import Motion, read_motion
 from symcavity.model.names import ALIASES, read_text
 from symcavity.model.noise import Noise, drawn_anew
 from symcavity.model.order import answering
-from symcavity.model.quantities import (
-    Complementary,
-    Field,
-    Global,
-    Quenched,
-    SiteQuantity,
-    site_quantities,
-)
+from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, site_quantities
 from symcavity.model.ranges import declared_ranges, implied_ranges
 from symcavity.model.refusals import check_names, check_words, parameters_of, refuse_thermal
 from symcavity.model.rewriting import Declaration, Rewritten
