@@ -27,6 +27,7 @@ from symcavity.errors import (
 )
 from symcavity.face import BipartiteSystem, ConvexProblem, Derivation, Problem, System, Theory, prove
 from symcavity.model.averages import average, expect, fresh, norm, response
+from symcavity.model.complementary import Complementary
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kernels import Kernel
@@ -39,7 +40,7 @@ from symcavity.model.kinds import (
     mu,
 )
 from symcavity.model.noise import Noise
-from symcavity.model.quantities import Complementary, Datum, Feature, Field, Global, Quenched, Variable
+from symcavity.model.quantities import Datum, Feature, Field, Global, Quenched, Variable
 from symcavity.model.support import SupportFunction
 from symcavity.model.times import Time
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from sympy import Add, Expr, S
 
+from symcavity.algebra.coefficients import add, times
 from symcavity.algebra.phi import gaussian_moment, phi
-from symcavity.algebra.piecewise import Pieces, add, times
+from symcavity.algebra.piecewise import Pieces
 from symcavity.algebra.signs import Signs, tidy
 
 

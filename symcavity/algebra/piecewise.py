@@ -27,7 +27,6 @@ from sympy import (
     Pow,
     S,
     Symbol,
-    binomial,
     fraction,
     sign,
     sqrt,
@@ -36,6 +35,7 @@ from sympy import (
 from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
 from sympy.logic.boolalg import ITE, Boolean, BooleanFalse, BooleanTrue
 
+from symcavity.algebra.coefficients import Coefficients, add, as_expression, stripped, times, to_power
 from symcavity.algebra.factors import factor, factor_list, together
 from symcavity.algebra.signs import (
     NotPiecewisePolynomial,
@@ -48,51 +48,12 @@ from symcavity.algebra.signs import (
     tidy,
 )
 
-Coefficients = tuple[Expr, ...]
 """A polynomial by its coefficients, lowest first, none of them a provable zero at the top."""
 
 BRANCHING = (Max, Min, Abs, sign, Heaviside, Piecewise)
 
 
 # -- polynomials by their coefficients --------------------------------------------------------------
-
-
-def _strip(coefficients: Iterable[Expr], signs: Signs) -> Coefficients:
-    out = [tidy(signs.tidy(c)) for c in coefficients]
-    while out and out[-1] == 0:
-        out.pop()
-    return tuple(out)
-
-
-def add(p: Coefficients, q: Coefficients, signs: Signs) -> Coefficients:
-    """The sum of two polynomials."""
-    if not p or not q:
-        return p or q
-    size = max(len(p), len(q))
-    p, q = p + (S.Zero,) * (size - len(p)), q + (S.Zero,) * (size - len(q))
-    return _strip([a + b for a, b in zip(p, q, strict=True)], signs)
-
-
-def times(p: Coefficients, q: Coefficients, signs: Signs) -> Coefficients:
-    """The product of two polynomials."""
-    if not p or not q:
-        return ()
-    out: list[list[Expr]] = [[] for _ in range(len(p) + len(q) - 1)]
-    for i, a in enumerate(p):
-        for j, b in enumerate(q):
-            if a != 0 and b != 0:
-                out[i + j].append(a * b)
-    return _strip([Add(*terms) for terms in out], signs)
-
-
-def _power(p: Coefficients, count: int, signs: Signs) -> Coefficients:
-    if len(p) == 2:
-        return _strip([binomial(count, k) * p[0] ** (count - k) * p[1] ** k for k in range(count + 1)], signs)
-    return reduce(lambda a, b: times(a, b, signs), [p] * count)
-
-
-def _expression(p: Coefficients, z: Symbol) -> Expr:
-    return Add(*[c * z**k for k, c in enumerate(p)])
 
 
 # -- functions that are constant in shape between breaks ---------------------------------------------
@@ -202,7 +163,7 @@ def _real_roots(p: Coefficients, lead: int, signs: Signs) -> list[Expr]:
         root = sqrt(factor(gap)) if gap.has(Add) else sqrt(gap)
         return [tidy(signs.tidy((-b + side * lead * root) * inverse / 2)) for side in (-1, 1)]
     z = Dummy("z", real=True)
-    _, factors = factor_list(fraction(together(_expression(p, z)))[0])
+    _, factors = factor_list(fraction(together(as_expression(p, z)))[0])
     found: list[Expr] = []
     for one, multiplicity in factors:
         coefficients = tuple(reversed(Poly(one, z).all_coeffs()))
@@ -242,7 +203,7 @@ class Builder:
     def build(self, expr: Expr) -> Pieces:
         """The pieces of an expression."""
         if not expr.has(self.z):
-            return Pieces((), (_strip([expr], self.signs),))
+            return Pieces((), (stripped([expr], self.signs),))
         if expr == self.z:
             return Pieces((), ((S.Zero, S.One if self.signs.s is None else self.signs.s),))
         signs = self.signs
@@ -252,11 +213,11 @@ class Builder:
         if isinstance(expr, Mul):
             fixed, moving = expr.as_independent(self.z, as_Add=False)
             parts = self._all(Mul.make_args(moving))
-            scale = _strip([fixed], signs)
+            scale = stripped([fixed], signs)
             return _merge(signs, lambda *ps: reduce(lambda p, q: times(p, q, signs), ps, scale), *parts)
         if isinstance(expr, Pow) and expr.exp.is_Integer and expr.exp > 0:
             count = int(expr.exp)
-            return _merge(signs, lambda p: _power(p, count, signs), self.build(expr.base))
+            return _merge(signs, lambda p: to_power(p, count, signs), self.build(expr.base))
         if isinstance(expr, Max | Min):
             return self._extreme(expr)
         if isinstance(expr, Abs):
@@ -265,7 +226,7 @@ class Builder:
             return self._by_sign(expr.args[0], lambda _, s: (Integer(s),) if s else ())
         if isinstance(expr, Heaviside):
             middle = expr.args[1]
-            values = {1: (S.One,), -1: (), 0: _strip([middle], signs)}
+            values = {1: (S.One,), -1: (), 0: stripped([middle], signs)}
             return self._by_sign(expr.args[0], lambda _, s: values[s])
         if isinstance(expr, Piecewise):
             return self._piecewise(expr)
@@ -331,7 +292,7 @@ class Builder:
                     out = expr.func(*[value[0] if value else S.Zero for value in values])
                     if out.has(S.ComplexInfinity, S.Infinity, S.NegativeInfinity, S.NaN):
                         raise NotPiecewisePolynomial(f"{expr} is infinite on an interval of {self.z}.")
-                    return _strip([out], self.signs)
+                    return stripped([out], self.signs)
 
                 return _merge(self.signs, function, *parts)
         raise NotPiecewisePolynomial(
@@ -410,4 +371,4 @@ def to_piecewise_polynomial(expr: Expr, z: Symbol) -> tuple[list[Expr], list[Exp
         raise Undetermined(real.back(bare(problem.coefficient)), "slope") from None
     except Undetermined as problem:
         raise Undetermined(real.back(problem.expr), problem.kind) from None
-    return [real.back(t) for t in pieces.breaks], [real.back(_expression(p, u)) for p in pieces.values]
+    return [real.back(t) for t in pieces.breaks], [real.back(as_expression(p, u)) for p in pieces.values]

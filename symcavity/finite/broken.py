@@ -17,7 +17,9 @@ import numpy as np
 from symcavity.finite.compiled import Args, CompiledLaw
 from symcavity.finite.linearised import coordinates
 
-_TOLERANCE, _SINGULAR = 1e-9, 1e-14
+_TOLERANCE = 1e-9
+SINGULAR = 1e-14  # determinants that stand for zero
+MOST_PAIRS = 4  # of a law, all of whose branches are tabled
 
 
 @dataclass
@@ -201,7 +203,7 @@ def _across(tilt: np.ndarray, gap: np.ndarray) -> np.ndarray:
     if m <= 1:
         return gap / tilt if m else gap
     matrices, right = np.moveaxis(tilt, (0, 1), (-2, -1)), np.moveaxis(gap, (0, 1), (-2, -1))
-    usable = np.abs(np.linalg.det(matrices)) > _SINGULAR
+    usable = np.abs(np.linalg.det(matrices)) > SINGULAR
     found = np.linalg.solve(np.where(usable[..., None, None], matrices, np.eye(m)), right)
     found[~usable] = np.nan
     return np.moveaxis(found, (-2, -1), (0, 1))

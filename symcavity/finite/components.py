@@ -17,12 +17,13 @@ from sympy import Expr, Integer
 from symcavity.errors import ValuesError
 from symcavity.model.averages import SiteResponse
 from symcavity.model.bound_sets import take_sets, vector_sizes
+from symcavity.model.complementary import Complementary
 from symcavity.model.convex_law import heard_vector, holds_set, read_law
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.fields import FieldBook, extract_fields
 from symcavity.model.laws import Law, componentwise
-from symcavity.model.quantities import Complementary, Field, SiteQuantity, Variable, site_quantities
+from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 from symcavity.model.site_sums import expand_components
 from symcavity.model.support import SupportFunction, free_components, stays_whole
 from symcavity.model.system import System

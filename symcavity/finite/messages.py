@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from symcavity.errors import NotConverged
-from symcavity.finite.broken import SiteStates
+from symcavity.finite.broken import MOST_PAIRS, SiteStates
 from symcavity.finite.compiled import Args
 from symcavity.finite.coupled import tie
 from symcavity.finite.draw import stream
@@ -30,7 +30,7 @@ from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.system import System
 
-_ROUNDS, _SETTLED, _STILL, _MOST_PAIRS, _DAMPED = 80, 2, 1e-2, 4, 0.6
+_ROUNDS, _SETTLED, _STILL, _DAMPED = 80, 2, 1e-2, 0.6
 _JUMP = 1e-2  # what is sent moves by less where a field changes its sign that is next to nothing
 _AWAY, _WHISPER, _FIRST = 1e9, 1e-6, 13  # a field of nothing decides which side of a kink a site takes
 
@@ -355,7 +355,7 @@ def message_passing(system: System, instance: Instance) -> State | None:
         Its instance.
     """
     compiled = instance.system
-    few = all(law.kp <= _MOST_PAIRS for law in compiled.laws.values())
+    few = all(law.kp <= MOST_PAIRS for law in compiled.laws.values())
     if not (compiled.pair and few and compiled.affine) or compiled.globals:
         return None
     try:

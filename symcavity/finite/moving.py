@@ -25,8 +25,6 @@ from symcavity.model.motion import is_shared
 from symcavity.model.system import System
 from symcavity.model.times import step_of
 
-LIMIT = 3.0
-
 
 @dataclass(frozen=True)
 class MovingEstimate:

@@ -13,11 +13,11 @@ from itertools import product
 import numpy as np
 
 from symcavity.errors import NotConverged
-from symcavity.finite.broken import BrokenPlane, SiteStates
+from symcavity.finite.broken import MOST_PAIRS, SINGULAR, BrokenPlane, SiteStates
 from symcavity.finite.compiled import Args, CompiledLaw
 from symcavity.model.quantities import Quenched
 
-_NEWTON, _FARTHEST, _SINGULAR, _MOST_PAIRS = 60, 10.0, 1e-14, 4
+_NEWTON, _FARTHEST = 60, 10.0
 _SETTLED, _FITS, _SHORTEST = 1e-13, 1e-8, 1e-3
 
 
@@ -62,7 +62,7 @@ class SingleSites:
             any case.
         """
         law, n = self.law, len(cavity_field)
-        if law.affine and law.kp <= _MOST_PAIRS:
+        if law.affine and law.kp <= MOST_PAIRS:
             self._table = self._table or BrokenPlane(law, [*self.quenched, *self.constants], n)
             return self._table.meet(cavity_field, self_coupling, shared, likely)
         z = np.zeros((n, law.k)) if start is None else start.copy()
@@ -148,10 +148,10 @@ class _BranchSites:
             found = np.linalg.inv(matrix)
         except np.linalg.LinAlgError:
             with np.errstate(all="ignore"):
-                usable = np.abs(np.linalg.det(matrix)) > _SINGULAR
+                usable = np.abs(np.linalg.det(matrix)) > SINGULAR
             found = np.full_like(matrix, np.nan)
             found[usable] = np.linalg.inv(matrix[usable])
-        found[~(np.abs(found).max(axis=(1, 2), initial=0) < 1 / _SINGULAR)] = np.nan
+        found[~(np.abs(found).max(axis=(1, 2), initial=0) < 1 / SINGULAR)] = np.nan
         return found
 
     def solved(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

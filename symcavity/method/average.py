@@ -26,13 +26,8 @@ from symcavity.model.system import System
 from symcavity.model.times import Time, times_in
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.record.symbols import (
-    ComponentSymbol,
-    DisorderAverage,
-    MovingParameter,
-    OrderParameter,
-    ResponseElement,
-)
+from symcavity.record.order_parameters import MovingParameter, OrderParameter
+from symcavity.record.symbols import ComponentSymbol, DisorderAverage, ResponseElement
 from symcavity.sites.protocol import Feedback
 
 

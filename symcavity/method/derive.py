@@ -30,7 +30,8 @@ from symcavity.model.ranges import margins
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.record.symbols import MANY, OrderParameter
+from symcavity.record.order_parameters import OrderParameter
+from symcavity.record.symbols import MANY
 from symcavity.sites.branching.arranging import IllPosed
 from symcavity.sites.protocol import LawSolution, SiteProblem, Strategy
 from symcavity.sites.site import Site

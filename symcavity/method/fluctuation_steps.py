@@ -17,7 +17,7 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Variable
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.order_parameters import OrderParameter
 
 SECTION = "How the minimum scatters between instances"
 

@@ -23,7 +23,8 @@ from symcavity.model.equations import Equation
 from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.record.symbols import OrderParameter, Slope
+from symcavity.record.order_parameters import OrderParameter
+from symcavity.record.symbols import Slope
 
 NAMES = ("Phi", "F", "A")  # what it may be called: as nothing else is
 

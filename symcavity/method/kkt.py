@@ -18,11 +18,12 @@ from symcavity.algebra.hinges import without_signs, without_steps
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.epigraph import epigraph
 from symcavity.method.lagrangian import Lagrangian
+from symcavity.model.complementary import Complementary
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.problem import Problem
-from symcavity.model.quantities import Complementary, Field, Global, SiteQuantity, Variable, site_quantities
+from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.model.reading import Constraint, SumCondition
 from symcavity.model.support import Anchor, Support, VectorField, VectorVariable
 from symcavity.model.system import System

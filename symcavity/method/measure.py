@@ -17,21 +17,14 @@ from sympy import Add, Derivative, DiracDelta, Dummy, Expr, Heaviside, S, Sum
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.kkt import multiplier
 from symcavity.model.averages import Expect, Force
+from symcavity.model.complementary import Complementary
 from symcavity.model.equations import Equation
 from symcavity.model.families import families
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Collective, Weight
 from symcavity.model.problem import Problem
-from symcavity.model.quantities import (
-    Complementary,
-    Field,
-    Global,
-    Quenched,
-    SiteQuantity,
-    Variable,
-    site_quantities,
-)
+from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.reading import SumCondition
 from symcavity.sites.thermal.fluctuation import KINKS
 

@@ -40,7 +40,8 @@ from symcavity.model.objective import objective_of
 from symcavity.model.quantities import Field, Global, SiteQuantity
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.record.symbols import OrderParameter, Slope
+from symcavity.record.order_parameters import OrderParameter
+from symcavity.record.symbols import Slope
 from symcavity.sites.site import Site
 
 WHOLE, OF_SITE = ("E", "Phi", "A"), ("M", "B", "D", "Y", "Z")  # what the minima may be called: as nothing else is

@@ -34,7 +34,7 @@ from symcavity.model.names import fresh_name
 from symcavity.model.noise import Noise
 from symcavity.model.quantities import Family, Quenched, SiteQuantity, site_quantities
 from symcavity.model.times import Time, other_times
-from symcavity.record.symbols import MovingParameter
+from symcavity.record.order_parameters import MovingParameter
 
 EXAMPLE = "theory.pair(over=[t])"
 

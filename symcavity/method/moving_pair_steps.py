@@ -10,7 +10,7 @@ from symcavity.method.pair_steps import SECTION, dimension_name, meaning_of
 from symcavity.method.respond import ORDER
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.record.symbols import MovingParameter
+from symcavity.record.order_parameters import MovingParameter
 
 
 def moving_pair_steps(pair: MovingPair) -> list[Step]:

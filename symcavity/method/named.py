@@ -22,7 +22,7 @@ from symcavity.model.quantities import Quenched, site_quantities
 from symcavity.model.site_sums import free_kind
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.order_parameters import OrderParameter
 
 
 def named_steps(theory: Theory, make: StepMaker) -> list[Step]:

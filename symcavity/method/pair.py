@@ -36,7 +36,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, N, in_units_of_n
 from symcavity.model.quantities import Family, Quenched, SiteQuantity, site_quantities
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.order_parameters import OrderParameter
 
 EXAMPLE = "solution.dimension(w, over=[xi])"
 
@@ -345,5 +345,3 @@ def _alive(needed: set[int], column: list[Expr], matrix: list[list[Expr]]) -> se
     while new := {k for k in needed - alive if any(matrix[k][m] != 0 for m in alive)}:
         alive |= new
     return alive
-
-

@@ -23,11 +23,12 @@ from symcavity.method.average import message_response
 from symcavity.method.legs import Leg, Two
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average
+from symcavity.model.complementary import Complementary
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
 from symcavity.model.names import fresh_name
-from symcavity.model.quantities import Complementary, Quenched, SiteQuantity, Variable
-from symcavity.record.symbols import OrderParameter
+from symcavity.model.quantities import Quenched, SiteQuantity, Variable
+from symcavity.record.order_parameters import OrderParameter
 from symcavity.sites.protocol import Heard
 from symcavity.sites.site import Site
 from symcavity.sites.strategies import solved_by

@@ -21,7 +21,7 @@ from symcavity.method.legs import Leg, Two
 from symcavity.method.pair import Pair
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, N, in_units_of_n
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.order_parameters import OrderParameter
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from symcavity.model.equations import Equation
 from symcavity.model.kinds import N, in_units_of_n
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.record.symbols import DisorderAverage, OrderParameter
+from symcavity.record.order_parameters import OrderParameter
+from symcavity.record.symbols import DisorderAverage
 
 SECTION = "Two sites at given couplings"
 

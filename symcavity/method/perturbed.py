@@ -47,7 +47,7 @@ from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind, N, in_units_of_n
 from symcavity.model.quantities import Global, Quenched, SiteQuantity, site_quantities
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.order_parameters import OrderParameter
 from symcavity.sites.protocol import Heard
 from symcavity.sites.site import Site
 

@@ -39,7 +39,7 @@ from symcavity.model.couplings import correlation_of
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, N
 from symcavity.model.quantities import Global, SiteQuantity, site_quantities
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.order_parameters import OrderParameter
 
 FACTORED = 12  # terms of a sum that is factored
 

@@ -23,7 +23,8 @@ from symcavity.model.quantities import site_quantities
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
-from symcavity.record.symbols import MANY, AtStep, OrderParameter
+from symcavity.record.order_parameters import OrderParameter
+from symcavity.record.symbols import MANY, AtStep
 from symcavity.sites.protocol import Heard
 from symcavity.sites.site import Site
 

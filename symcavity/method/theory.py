@@ -12,11 +12,11 @@ from sympy import Dummy, Expr, GreaterThan, Rational, S, StrictGreaterThan, Symb
 from symcavity.algebra.indexed import diagonal
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.text import plain
-from symcavity.errors import DeclarationError, NoClosedForm, UnsupportedLaw, ValuesError
+from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.close import assumed, averaged_over, over_sites, positive_parts
-from symcavity.method.closed_root import quadratic_root
+from symcavity.method.closed_form import closed_form
 from symcavity.method.derive import derive
-from symcavity.method.eliminate import Closed, eliminate, multiples, simplest, tidy_arguments
+from symcavity.method.eliminate import Closed, eliminate, multiples
 from symcavity.method.free_energy import entropy_of, free_energy_of
 from symcavity.method.fresh import fresh_average
 from symcavity.method.heard import without_fields
@@ -33,7 +33,7 @@ from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.system import System
 from symcavity.model.typed import observable_of
 from symcavity.record.derivation import Step
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.order_parameters import OrderParameter
 from symcavity.sites.labels import LabelledEnsemble
 from symcavity.sites.protocol import without_curvature
 from symcavity.sites.site import Site
@@ -411,37 +411,7 @@ class Theory:
         NoClosedForm
             If equations are left that only a root finder solves; they are in ``.remaining``.
         """
-        target = self.named_by(symbol)
-        with_load = bool(self.system.fixed)
-        takes = set(self.system.parameters) | {k.ratio for k in self.system.kinds if k.ratio != 1}
-        if target in takes - ({alpha} if with_load else set()):
-            raise ValuesError(
-                f"{target} is a parameter of this theory: closed forms are expressions in it.",
-                f"unknowns and observables: {', '.join(map(str, self.unknowns))}",
-            )
-        closed = self.reduced_with_load if with_load else self.reduced
-        expr = target if target == alpha else self.observable(target).xreplace(self.units)
-        for name in closed.definitions:
-            if expr.has(name):
-                expr = tidy_arguments(expr.xreplace({name: closed.explicit(name)}))
-        unknown = set(self.scaled_unknowns) | ({alpha} if with_load else set())
-        if len(open_ := expr.free_symbols & unknown) == 1 and roots:
-            (x,) = open_
-            alone = [e for e in closed.core if e.has(x) and not e.free_symbols & (unknown - {x})]
-            given = {name: closed.explicit(name) for name in closed.definitions}
-            signs = [e.xreplace(self.units).xreplace(given) for e in self.positive]
-            root = quadratic_root(alone[0], x, signs, self.system.ranges) if len(alone) == 1 else None
-            expr, open_ = (expr, open_) if root is None else (expr.xreplace({x: root}), set[Symbol]())
-        if open_:
-            left = tuple(Equation(e, S.Zero) for e in closed.core)
-            raise NoClosedForm(
-                f"{symbol} has no closed form: {', '.join(sorted(map(str, open_)))} "
-                f"remain{'s' if len(open_) == 1 else ''}, fixed by {len(left)} "
-                f"equation{'' if len(left) == 1 else 's'}.",
-                left,
-                "theory.solve({...}) solves them numerically to any number of digits",
-            )
-        return simplest(expr)
+        return closed_form(self, symbol, roots=roots)
 
     # -- display ---------------------------------------------------------------------------------
 

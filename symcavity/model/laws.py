@@ -10,19 +10,13 @@ from typing import Any
 from sympy import Expr, S, Symbol, oo
 
 from symcavity.errors import DeclarationError
+from symcavity.model.complementary import Complementary
 from symcavity.model.equations import Equation
 from symcavity.model.families import families
 from symcavity.model.fields import FieldBook, RandomField, field_letters
 from symcavity.model.kinds import Kind
 from symcavity.model.names import fresh_name
-from symcavity.model.quantities import (
-    Complementary,
-    Field,
-    Quenched,
-    SiteQuantity,
-    Variable,
-    site_quantities,
-)
+from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.support import VectorField, free_components, stays_whole
 from symcavity.model.times import Time
 

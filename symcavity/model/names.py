@@ -11,7 +11,6 @@ from symcavity.errors import DeclarationError
 from symcavity.model.exact import exact
 from symcavity.model.kinds import N, P, alpha, i, mu
 
-LETTERS, WORDS = 300, 4000  # of a name in a document, of a title
 RESERVED = {"N": N, "P": P, "alpha": alpha, "i": i, "mu": mu}
 
 ALIASES = {"lam": "lambda", "eps": "varepsilon"}

@@ -8,7 +8,6 @@ from typing import Any
 from sympy import Basic, Expr, Sum, Symbol, Tuple
 
 from symcavity.algebra.door import as_sympy
-from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError
 from symcavity.model.attributes import discrete_values, kind_of, law_of, moving_over
 from symcavity.model.dependent import read_joint
@@ -372,32 +371,3 @@ class Global(SharedSymbol):
     def is_bounded(self) -> bool:
         """Whether it makes a pair with its condition: it may be zero, or the condition an equality."""
         return bool(self.is_nonnegative and not self.is_positive)
-
-
-class Complementary(Basic):
-    """The condition ``0 <= p`` ⊥ ``q >= 0``: both non-negative, and one of them zero, at every site.
-
-    Examples
-    --------
-    >>> from symcavity import Complementary, Feature, i
-    >>> n = Feature('n')
-    >>> Complementary(n[i], n[i] - 1)
-    0 <= n[i] ⊥ n[i] - 1 >= 0
-    """
-
-    def __new__(cls, p: Any, q: Any) -> Complementary:
-        """Return the expression, read and checked."""
-        return Basic.__new__(cls, exact(p, "a complementarity condition"), exact(q, "a complementarity condition"))
-
-    @property
-    def pair(self) -> tuple[Expr, Expr]:
-        """The two non-negative expressions."""
-        return self.args[0], self.args[1]
-
-    def _sympystr(self, _printer: Any) -> str:
-        p, q = map(plain, self.args)
-        return f"0 <= {p} ⊥ {q} >= 0"
-
-    def _latex(self, printer: Any) -> str:
-        p, q = map(printer.doprint, self.args)
-        return f"0 \\le {p} \\perp {q} \\ge 0"

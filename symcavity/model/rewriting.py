@@ -10,11 +10,12 @@ from sympy import Eq, Expr, LessThan, Sum, Symbol
 from sympy.core.relational import Relational
 
 from symcavity.model.averages import Average
+from symcavity.model.complementary import Complementary
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.families import families
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import Complementary, Global, Variable, site_quantities
+from symcavity.model.quantities import Global, Variable, site_quantities
 from symcavity.model.site_sums import is_affine, outer_sums
 
 

@@ -6,46 +6,34 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Self
 
-from sympy import Eq, Expr, S, Sum, Symbol, Tuple
+from sympy import Expr, Sum, Symbol, Tuple
 
 from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.averages import Expect
+from symcavity.model.complementary import Complementary
 from symcavity.model.content import ByContent, without
 from symcavity.model.couplings import Coupling
+from symcavity.model.entries import read_conditions, read_entry, read_equations
 from symcavity.model.equations import Equation, as_equation, as_list, read_fixed, read_named
 from symcavity.model.families import families
-from symcavity.model.fields import FieldBook, RandomField, extract_fields
+from symcavity.model.fields import FieldBook, RandomField
 from symcavity.model.kinds import (
     DATUM,
     FEATURE,
     Kind,
-    N,
-    SiteCount,
-    in_ratios,
-    in_units_of_n,
     sorted_kinds,
-    to_leading_order,
 )
-from symcavity.model.laws import Collective, Law, Weight, componentwise, pair_components, read_law
+from symcavity.model.laws import Collective, Law, Weight, read_law
 from symcavity.model.motion import Motion, read_motion
 from symcavity.model.names import ALIASES, read_text
 from symcavity.model.noise import Noise, drawn_anew
 from symcavity.model.order import answering
-from symcavity.model.quantities import (
-    Complementary,
-    Field,
-    Global,
-    Quenched,
-    SiteQuantity,
-    site_quantities,
-)
+from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, site_quantities
 from symcavity.model.ranges import declared_ranges, implied_ranges
-from symcavity.model.refusals import check_names, check_words, parameters_of, refuse_thermal
+from symcavity.model.refusals import check_names, parameters_of, refuse_thermal
 from symcavity.model.rewriting import Declaration, Rewritten
 from symcavity.model.rewritings import REWRITINGS
-from symcavity.model.shared import read_shared
-from symcavity.model.site_sums import free_kind, site_sum
 from symcavity.model.support import Anchor, Support, SupportFunction
 from symcavity.model.system_checks import check_fixed, check_labels, check_laws
 
@@ -88,7 +76,7 @@ class System(ByContent):
         self.fixed = tuple(read_fixed(as_list(fixed, "fixed")))
         conditions = as_list(conditions, "conditions")
         self.stated = declared_ranges(conditions) if record is None else record.problem.ranges
-        entries += [_condition(c) for c in conditions if c not in self.stated]
+        entries += [read_entry(c) for c in conditions if c not in self.stated]
         self.initial = tuple(as_equation(e, "an entry of initial") for e in as_list(initial, "initial"))
         self.rewritten = rewritten or Rewritten(Declaration(None, tuple(entries), (), self.initial), REWRITINGS)
         if rewritten is None:
@@ -98,8 +86,8 @@ class System(ByContent):
         self.time = self.rewritten["clock"].time
         self.flowing: bool = self.rewritten["clock"].flowing  # in continuous time
         book = FieldBook()
-        site, self.shared, of_equations = self._read_equations(book)
-        pairs, self.shared_pairs, of_conditions = self._read_conditions(book)
+        site, self.shared, of_equations = read_equations(self.declared, book, moving=self.time is not None)
+        pairs, self.shared_pairs, of_conditions = read_conditions(conditions, book)
         self.global_conditions = (*of_equations, *of_conditions)
         exprs = [e.difference for e in (*self.declared, *self.fixed)]
         exprs += [q for pair in conditions for q in pair.pair]
@@ -126,63 +114,6 @@ class System(ByContent):
                 "one global condition, such as Eq(Sum(y[mu]*lam[mu], (mu, 1, P)), 0), for each global variable",
             )
         self.motion: Any = self._motion()  # None where the states keep still
-
-    # -- reading ---------------------------------------------------------------------------------
-
-    def _read_equations(
-        self, book: FieldBook
-    ) -> tuple[dict[Kind, list[Equation]], tuple[Any, ...], list[dict[Kind, Expr]]]:
-        """The equations of each kind of site, what all sites share, and conditions on global variables."""
-        site: dict[Kind, list[Equation]] = {}
-        globals_: list[dict[Kind, Expr]] = []
-        shared: list[Equation] = []
-        for equation in componentwise(self.declared):
-            where = f"the equation {equation}"
-            check_words(equation.difference, where)
-            kind = free_kind(equation.difference, where)
-            if kind is None and self.time is not None:
-                shared.append(read_shared(equation))
-                continue
-            if kind is None:
-                globals_.append(_global_condition(equation, where))
-                continue
-            lhs = in_ratios(extract_fields(equation.lhs, kind, book, where))
-            rhs = in_ratios(extract_fields(equation.rhs, kind, book, where))
-            site.setdefault(kind, []).append(Equation(lhs, rhs))
-        return site, tuple(shared), globals_
-
-    def _read_conditions(
-        self, book: FieldBook
-    ) -> tuple[dict[Kind, list[Complementary]], tuple[Complementary, ...], list[dict[Kind, Expr]]]:
-        """The pairs of each kind of site, those of global variables, and what these are about."""
-        pairs: dict[Kind, list[Complementary]] = {}
-        shared_pairs: list[Complementary] = []
-        globals_: list[dict[Kind, Expr]] = []
-        for condition in self.conditions:
-            if isinstance(condition.args[0], Global):
-                check_words(condition.args[1], f"the condition {condition}")
-                globals_.append(_global_condition(Equation(condition.args[1], S.Zero), f"the condition {condition}"))
-                shared_pairs.append(condition)
-                continue
-            for pair in pair_components(condition):
-                kind = self._read_pair(pair)
-                members = (extract_fields(q, kind, book, f"the condition {pair}") for q in pair.pair)
-                pairs.setdefault(kind, []).append(Complementary(*members))
-        return pairs, tuple(shared_pairs), globals_
-
-    @staticmethod
-    def _read_pair(pair: Complementary) -> Kind:
-        where = f"the condition {pair}"
-        for q in pair.pair:
-            check_words(q, where)
-        kinds = {free_kind(q, where) for q in pair.pair} - {None}
-        if len(kinds) != 1:
-            raise DeclarationError(
-                f"The condition {pair} has {'quantities of several kinds of site' if kinds else 'no site index'}.",
-                "conditions between quantities of one site",
-            )
-        (kind,) = kinds
-        return kind  # type: ignore[return-value]
 
     @property
     def typed(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -411,51 +342,3 @@ class System(ByContent):
         return "\n".join(lines)
 
     __repr__ = __str__
-
-
-def _condition(condition: Any) -> Complementary | Equation:
-    """Read an entry of ``conditions``: a pair, or an equation that stands there."""
-    if isinstance(condition, Complementary):
-        return condition
-    if isinstance(condition, Eq | Equation):
-        return as_equation(condition, "an entry of conditions")
-    raise DeclarationError(
-        f"The condition {condition!r} is not supported.",
-        "Complementary(p, q), meaning 0 <= p ⊥ q >= 0; equations; ranges of parameters",
-    )
-
-
-def _global_condition(equation: Equation, where: str) -> dict[Kind, Expr]:
-    """Read ``sums over sites = 0``: what is summed over each kind.
-
-    Terms in proportion to N or P are shared out among the sites of one of the kinds.  An equation of means, of sums
-    over N or P sites divided by their number, is one of sums.
-    """
-    total: dict[Kind, Expr] = {}
-    shared: Expr = S.Zero  # in units of N
-    terms = equation.difference.expand(multinomial=False).as_ordered_terms()
-    factors = [in_units_of_n(t.as_independent(Sum, SiteQuantity, as_Add=False)[0]) for t in terms if t.has(Sum)]
-    if factors and all((N * factor).cancel().has(N) is False for factor in factors):
-        terms = [N * term for term in terms]
-    for term in terms:
-        factor, rest = term.as_independent(Sum, SiteQuantity, as_Add=False)
-        if isinstance(rest, Sum):
-            summed, body = site_sum(rest, where)
-            if body.has(Sum):
-                raise DeclarationError(f"A double sum stands in {where}.", "conditions of single sums over sites")
-            total[summed] = total.get(summed, S.Zero) + factor * body
-            continue
-        density = (in_units_of_n(term) / N).cancel()
-        if density.has(N) and not equation.difference.has(Sum):
-            density = term  # a relation between globals, of order one
-        if to_leading_order(density).has(N):
-            raise DeclarationError(
-                f"The term {term} of {where} is not in proportion to the number of sites, as the sum over them is.",
-                "global terms in proportion to N or P",
-                f"N*({term})" if not term.has(SiteCount) else "",
-            )
-        shared += density
-    if not total and not shared.has(Global):
-        raise DeclarationError(f"{where} has no sum over sites.", "Eq(Sum(..., (mu, 1, P)), 0)")
-    first, *others = sorted_kinds(total) or [FEATURE]
-    return {first: total.get(first, S.Zero) + shared / first.ratio} | {kind: total[kind] for kind in others}

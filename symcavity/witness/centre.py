@@ -7,11 +7,12 @@ from typing import Any
 
 from sympy import Eq, Expr, S, sqrt
 
+from symcavity.model.complementary import Complementary
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.families import families
 from symcavity.model.kinds import N
-from symcavity.model.quantities import Complementary, SiteQuantity, Variable, site_quantities
+from symcavity.model.quantities import SiteQuantity, Variable, site_quantities
 from symcavity.model.rewriting import Declaration
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.declared import declared_of

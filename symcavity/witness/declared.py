@@ -11,10 +11,11 @@ from sympy import Expr, Integer, Sum
 
 from symcavity.method.sources import carrier_state
 from symcavity.model.averages import Average
+from symcavity.model.complementary import Complementary
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, is_index
-from symcavity.model.quantities import Complementary, SiteQuantity, site_quantities
+from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.model.support import Anchor, Support, stays_whole
 from symcavity.model.system import System
 from symcavity.record.symbols import Source, source_label

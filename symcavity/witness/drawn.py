@@ -18,7 +18,7 @@ from symcavity.model.averages import Average
 from symcavity.model.kinds import N, P, alpha
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.ranges import in_range
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.order_parameters import OrderParameter
 from symcavity.witness.points import TRIES, Point, compared, seeded_values
 
 SMALLER = 2  # powers of ten below one: so many that covariances are, and seen all the same

@@ -16,13 +16,15 @@ from sympy import Dummy, Expr, Piecewise, S
 from symcavity.algebra.precision import mp
 from symcavity.method.close import assumed, positive_parts
 from symcavity.model.averages import Expect
+from symcavity.model.complementary import Complementary
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import Complementary, SiteQuantity
+from symcavity.model.quantities import SiteQuantity
 from symcavity.model.ranges import margins
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
-from symcavity.record.symbols import CavitySymbol, OrderParameter
+from symcavity.record.order_parameters import OrderParameter
+from symcavity.record.symbols import CavitySymbol
 from symcavity.witness.declared import Carrier, DeclaredEquation, declared_of
 from symcavity.witness.inserted import InsertedSite
 from symcavity.witness.moments import free_points

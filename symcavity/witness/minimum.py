@@ -17,10 +17,11 @@ from symcavity.model.kinds import Kind, N
 from symcavity.model.quantities import Field, Quenched, Variable, site_quantities
 from symcavity.model.ranges import in_range
 from symcavity.record.derivation import Step, Verdict
+from symcavity.witness.brute_force import BruteForce
 from symcavity.witness.direct import closed_value
 from symcavity.witness.points import Point, seeded_values
 from symcavity.witness.registry import largest, result, witness
-from symcavity.witness.site_minima import BruteForce, NotSearched
+from symcavity.witness.site_minima import NotSearched
 from symcavity.witness.solved import held
 
 SHIFT, NEAR = 2e-3, 2e-3  # by which share the order parameters are moved; how well values and slopes have to agree

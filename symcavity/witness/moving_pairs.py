@@ -19,7 +19,7 @@ from symcavity.method.moving_pair import MovingPair
 from symcavity.model.averages import Average
 from symcavity.model.kinds import FEATURE
 from symcavity.record.derivation import SIMULATION, Step, Verdict
-from symcavity.record.symbols import MovingParameter
+from symcavity.record.order_parameters import MovingParameter
 from symcavity.witness.pairs import drawn_couplings
 from symcavity.witness.registry import result, witness
 

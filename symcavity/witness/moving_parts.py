@@ -21,7 +21,8 @@ from symcavity.model.noise import Noise
 from symcavity.model.quantities import Quenched, SharedState, SiteQuantity, site_quantities
 from symcavity.model.times import other_times
 from symcavity.record.derivation import Step, Verdict
-from symcavity.record.symbols import DisorderAverage, MovingParameter, Source
+from symcavity.record.order_parameters import MovingParameter
+from symcavity.record.symbols import DisorderAverage, Source
 from symcavity.witness.motion import given_by
 from symcavity.witness.registry import largest, result, witness
 from symcavity.witness.verbs import claimed

@@ -10,9 +10,10 @@ from typing import Any
 from sympy import Expr, S
 
 from symcavity.algebra.precision import mp
+from symcavity.model.complementary import Complementary
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import Complementary, Field, Global, SiteQuantity
+from symcavity.model.quantities import Field, Global, SiteQuantity
 from symcavity.model.support import Support
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.declared import kind_of

@@ -15,7 +15,7 @@ from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import is_index
 from symcavity.model.quantities import Quenched, site_quantities
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.order_parameters import OrderParameter
 from symcavity.witness.registry import largest
 from symcavity.witness.set_averages import quenched_laws, quenched_points, seeded
 

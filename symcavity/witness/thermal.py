@@ -17,7 +17,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.kinds import is_index
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.order_parameters import OrderParameter
 from symcavity.witness.points import seeded_values
 from symcavity.witness.registry import result, witness
 from symcavity.witness.weights import MODULES, SiteWeight, one_of_each

@@ -50,21 +50,14 @@ from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import Kind, N, SiteCount, is_index
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.support import Anchor, Support
-from symcavity.record.symbols import (
-    CavitySymbol,
-    ComponentSymbol,
-    Emission,
-    MovingParameter,
-    Perturbation,
-    ResponseElement,
-)
+from symcavity.record.order_parameters import MovingParameter
+from symcavity.record.symbols import CavitySymbol, ComponentSymbol, Emission, Perturbation, ResponseElement
 from symcavity.witness.responding import NOWHERE, Env, Key, Open, Responding
 
 STEPS = 3  # times that are written out
 WIDTH = 2  # components that are written out, where their number is a symbol
 DIGITS = 40
 CLOSE = mp.mpf(10) ** -20
-
 
 
 class World(Responding):

@@ -34,7 +34,7 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.node import holds
 from symcavity.algebra.phi import phi
 from symcavity.model.averages import Average
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.order_parameters import OrderParameter
 from symcavity.writing.ordering import is_given, is_negative, is_turned
 
 

@@ -12,7 +12,7 @@ from symcavity.method.eliminate import multiples
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Field
 from symcavity.record.derivation import Derivation, Step
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.order_parameters import OrderParameter
 
 LATER = frozenset((
     *("minimum", "minimum_slopes", "minimum_value", "free_energy_slopes"),

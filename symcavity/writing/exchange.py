@@ -23,9 +23,9 @@ from symcavity.method.pair import pair_of
 from symcavity.method.pair_steps import pair_steps
 from symcavity.method.record import record
 from symcavity.method.theory import Theory
+from symcavity.model.complementary import Complementary
 from symcavity.model.equations import Equation
 from symcavity.model.problem import Problem
-from symcavity.model.quantities import Complementary
 from symcavity.model.system import System
 from symcavity.model.times import Time
 from symcavity.record.derivation import Checked, Derivation, Step

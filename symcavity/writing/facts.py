@@ -8,10 +8,11 @@ from typing import Any
 from sympy import Expr, Mul, oo, sqrt
 from sympy.core.relational import Relational
 
+from symcavity.model.complementary import Complementary
 from symcavity.model.equations import Equation
 from symcavity.model.families import SiteQuantity, site_quantities
 from symcavity.model.kinds import DATUM, FEATURE, Kind, N, is_index, one_of, one_site, sorted_kinds
-from symcavity.model.quantities import Complementary, Variable
+from symcavity.model.quantities import Variable
 from symcavity.model.support import bold
 from symcavity.record.derivation import Step
 from symcavity.sites.sets.averages import SLOPE2

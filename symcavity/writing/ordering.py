@@ -31,7 +31,8 @@ from symcavity.algebra.text import text
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.quantities import Quenched, SiteQuantity, Variable
-from symcavity.record.symbols import AtStep, CavitySymbol, OrderParameter, Perturbation, ResponseElement, Source
+from symcavity.record.order_parameters import OrderParameter
+from symcavity.record.symbols import AtStep, CavitySymbol, Perturbation, ResponseElement, Source
 
 
 def factor_key(factor: Any) -> tuple[int, int, str]:

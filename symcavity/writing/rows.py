@@ -13,7 +13,8 @@ from sympy.core.relational import Relational
 from symcavity.algebra.factors import factor
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Global
-from symcavity.record.symbols import AtStep, OrderParameter
+from symcavity.record.order_parameters import OrderParameter
+from symcavity.record.symbols import AtStep
 from symcavity.writing.abbreviate import repeats
 from symcavity.writing.lines import lines, relation_at, width
 from symcavity.writing.nodes import Atom, Row, words

@@ -10,7 +10,7 @@ from symcavity.method.theory import Theory
 from symcavity.method.views import SiteView
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import SiteIndex
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.order_parameters import OrderParameter
 
 
 class Equations(list[Equation]):

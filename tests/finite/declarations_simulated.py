@@ -6,9 +6,10 @@ from sympy import Abs, Eq, Max, Sum, Symbol, exp, log, sign
 from symcavity import BipartiteSystem, ConvexProblem
 from symcavity.finite.minimum import solve_instance
 from symcavity.model.averages import average
+from symcavity.model.complementary import Complementary
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import N, P, i, mu
-from symcavity.model.quantities import Complementary, Datum, Feature, Field, Global, Quenched
+from symcavity.model.quantities import Datum, Feature, Field, Global, Quenched
 
 x, w, xi = Coupling("x"), Feature("w"), Datum("xi")
 y, l, t = Quenched("y", mu), Quenched("l", i), Quenched("t", i)

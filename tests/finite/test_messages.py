@@ -103,7 +103,7 @@ def test_tables_of_affine_laws_say_what_newton_steps_on_each_branch_say(name, mo
         given = 2 * rng.standard_normal((n, law.m)), coupling, np.tile(messages.state.shared, (n, 1))
         table = SingleSites(law, instance.quenched, instance.constants).solve(*given)
         with monkeypatch.context() as patched:
-            patched.setattr(single_site, "_MOST_PAIRS", -1)
+            patched.setattr(single_site, "MOST_PAIRS", -1)
             newton_steps = SingleSites(law, instance.quenched, instance.constants).solve(*given)
         assert np.all(table.found)
         assert np.all(newton_steps.found)

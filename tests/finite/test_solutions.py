@@ -167,8 +167,9 @@ def test_residuals_notice_a_flipped_sign_in_the_law():
     from sympy import Eq, Sum
 
     from symcavity import BipartiteSystem
+    from symcavity.model.complementary import Complementary
     from symcavity.model.kinds import P, i, mu
-    from symcavity.model.quantities import Complementary, Field
+    from symcavity.model.quantities import Field
 
     h = Field("h")
     wrong = BipartiteSystem(

@@ -3,10 +3,11 @@
 import numpy as np
 from sympy import Dummy, Equality, KroneckerDelta, LessThan, Piecewise, Sum, lambdify
 
+from symcavity.model.complementary import Complementary
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import is_index
-from symcavity.model.quantities import Complementary, Global, SiteQuantity, Variable
+from symcavity.model.quantities import Global, SiteQuantity, Variable
 from symcavity.model.support import Support
 
 AXES, LEAST = 7, 1e-15

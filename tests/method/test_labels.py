@@ -10,7 +10,7 @@ from symcavity.loading import installed
 from symcavity.method.labels import moment_label, response_label
 from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import SiteQuantity
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.order_parameters import OrderParameter
 
 w, v, t, l_, y = Feature("w"), Feature("v"), Quenched("t", i), Quenched("l", i), Quenched("y", mu)
 c = Symbol("c", positive=True)

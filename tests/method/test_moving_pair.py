@@ -19,7 +19,7 @@ from symcavity import (
 )
 from symcavity.method import moving_pair as rules
 from symcavity.method.moving_pair_steps import moving_pair_steps
-from symcavity.record.symbols import MovingParameter
+from symcavity.record.order_parameters import MovingParameter
 from symcavity.witness.judge import judge
 
 t, s, j = Time("t"), Time("s"), symbols("j", integer=True)

@@ -10,7 +10,8 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.method.named_laws import named_averages
 from symcavity.model.averages import Average
 from symcavity.model.quantities import site_quantities
-from symcavity.record.symbols import LabelSlope, LawFunction, OrderParameter
+from symcavity.record.order_parameters import OrderParameter
+from symcavity.record.symbols import LabelSlope, LawFunction
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(121)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()

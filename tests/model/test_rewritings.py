@@ -42,9 +42,10 @@ from symcavity import (
     mu,
 )
 from symcavity.model.averages import Average
+from symcavity.model.complementary import Complementary
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE, alpha
-from symcavity.model.quantities import Complementary, SiteQuantity
+from symcavity.model.quantities import SiteQuantity
 from symcavity.model.rewriting import Declaration, Rewritten, sides
 from symcavity.model.rewritings import REWRITINGS
 from symcavity.model.site_sums import free_kind, kind_of_sum

@@ -17,12 +17,12 @@ from symcavity.algebra.indexed import Unequal
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.support import Anchor, Support
+from symcavity.record.order_parameters import OrderParameter
 from symcavity.record.symbols import (
     CavitySymbol,
     ComponentSymbol,
     DisorderAverage,
     Emission,
-    OrderParameter,
     Perturbation,
     ResponseElement,
     Source,

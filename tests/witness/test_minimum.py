@@ -9,20 +9,20 @@ from symcavity import ConvexProblem, Coupling, Datum, Feature, Global, N, P, Que
 from symcavity.algebra.precision import mp
 from symcavity.derivations import soft_margin
 from symcavity.model.equations import Equation
-from symcavity.witness import minimum, site_minima
+from symcavity.witness import brute_force, minimum, site_minima
 
 
 def test_a_search_finds_the_minimum_of_a_kink_beside_a_spring():
     """|x| + (x - z)^2/2: half a square up to one, then |z| - 1/2."""
     z = np.linspace(-5, 5, 21)
-    found = site_minima._searched(lambda x: np.abs(x) + (x - z) ** 2 / 2, 1, len(z))
+    found = brute_force._searched(lambda x: np.abs(x) + (x - z) ** 2 / 2, 1, len(z))
     assert found == pytest.approx(np.where(np.abs(z) < 1, z * z / 2, np.abs(z) - 0.5), abs=1e-8)
 
 
 def test_searches_within_searches():
     """max(0, 1 - x) + (x - y)^2/2 + (y - z)^2/2: two springs are one of half the strength."""
     z = np.array([-2.0, 0.5, 3.0])
-    found = site_minima._searched(lambda x, y: np.maximum(0, 1 - x) + (x - y) ** 2 / 2 + (y - z) ** 2 / 2, 2, 3)
+    found = brute_force._searched(lambda x, y: np.maximum(0, 1 - x) + (x - y) ** 2 / 2 + (y - z) ** 2 / 2, 2, 3)
     assert found == pytest.approx([2.0, 0.0625, 0.0], abs=1e-7)
 
 
@@ -31,7 +31,7 @@ def test_a_grid_is_cut_where_something_jumps():
     first, second = Symbol("first"), Symbol("second")
     root = np.array([[1.0, 0.0], [0.6, 0.8]])
     jumps = [first - Rational(7, 10), second - first - Rational(3, 10)]
-    fields, weights = site_minima._grid(root, 40, jumps, (first, second))
+    fields, weights = brute_force._grid(root, 40, jumps, (first, second))
     assert weights[fields[0] > 0.7].sum() == pytest.approx(erfc(0.7 / np.sqrt(2)) / 2, rel=1e-3)
     assert weights[fields[1] - fields[0] > 0.3].sum() == pytest.approx(erfc(0.3 / np.sqrt(2 * 0.8)) / 2, rel=1e-3)
 

@@ -35,8 +35,9 @@ from symcavity.method import (
 from symcavity.method.symmetry import Symmetry
 from symcavity.method.theory import Theory
 from symcavity.model import system as model
+from symcavity.model.complementary import Complementary
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import Complementary, site_quantities
+from symcavity.model.quantities import site_quantities
 from symcavity.model.rewritings import kernels
 from symcavity.record.symbols import Perturbation
 from symcavity.sites import linear

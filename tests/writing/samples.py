@@ -7,18 +7,13 @@ from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.phi import phi
 from symcavity.face import Derivation, Step
 from symcavity.model.averages import average, response
+from symcavity.model.complementary import Complementary
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE, N, P, alpha, i, mu
-from symcavity.model.quantities import Complementary, Datum, Feature, Field, Global, Quenched
-from symcavity.record.symbols import (
-    CavitySymbol,
-    DisorderAverage,
-    OrderParameter,
-    Perturbation,
-    ResponseElement,
-    Source,
-)
+from symcavity.model.quantities import Datum, Feature, Field, Global, Quenched
+from symcavity.record.order_parameters import OrderParameter
+from symcavity.record.symbols import CavitySymbol, DisorderAverage, Perturbation, ResponseElement, Source
 
 x, w, lam, h = Coupling("x"), Feature("w"), Datum("lam"), Field("h")
 y = Quenched("y", mu, law={1: Rational(1, 2), -1: Rational(1, 2)})

@@ -27,9 +27,9 @@ from sympy import (
 )
 
 from symcavity.model.averages import average, response
+from symcavity.model.complementary import Complementary
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import N, P, alpha, i, mu
-from symcavity.model.quantities import Complementary
 from symcavity.record.symbols import AtStep
 from symcavity.writing.lines import lines, width
 from symcavity.writing.nodes import MarkupError, to_tex

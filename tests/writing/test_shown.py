@@ -16,7 +16,7 @@ from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Global, SiteQuantity
 from symcavity.record.derivation import Derivation, Step
-from symcavity.record.symbols import OrderParameter
+from symcavity.record.order_parameters import OrderParameter
 from symcavity.writing.abbreviate import repeats, shorten
 from symcavity.writing.display_form import as_shown
 from symcavity.writing.lines import lines, width

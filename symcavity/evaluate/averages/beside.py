@@ -15,11 +15,12 @@ import numpy as np
 
 from symcavity.algebra.joint import RULE, LawSymbol
 from symcavity.algebra.legendre import legendre
+from symcavity.evaluate.averages.grids import REACH
 from symcavity.evaluate.averages.joint_bodies import Body
 from symcavity.evaluate.averages.law_fields import RANK, LawAtFields
 from symcavity.evaluate.averages.law_nodes import BESIDE, ORDERS, STEP, hermite
 
-REACH, ALONG = 9.0, 16  # in standard deviations, and nodes of one panel
+ALONG = 16  # nodes of one panel
 LIGHT = 1e-18  # of the weight at the origin: what weighs less is left out
 OTHERS = {0: (1,), 1: (24, 36, 54, 81, 120, 180)}  # nodes along the field that the law does not hear
 

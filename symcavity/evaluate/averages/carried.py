@@ -16,12 +16,13 @@ import numpy as np
 
 from symcavity.algebra.joint import RAYS, LawSymbol
 from symcavity.algebra.legendre import legendre
+from symcavity.evaluate.averages.grids import REACH
 from symcavity.evaluate.averages.law_code import LawCode
 from symcavity.evaluate.averages.law_plan import GOAL
-from symcavity.evaluate.averages.rays import REACH, along, sign_changes
+from symcavity.evaluate.averages.ray_centres import LOOKS, SCAN
+from symcavity.evaluate.averages.rays import TURNS, along, sign_changes
 from symcavity.evaluate.watch import tick
 
-SCAN, LOOKS = 41, 48  # points along a ray, and rays, with which it is seen where a law switches
 BEYOND, PANELS = 1.5, 5  # how much further than normal variables reach nodes go, for others, and panels of a ray
 AT = (0.5, 2.0)  # the inverse of radii at which lines end panels, for beside a line rays change fast
 THIN = 0.02  # panels that are as narrow are one, but where the order changes
@@ -29,7 +30,6 @@ SWAPS, CLOSE = 8, 1e-6  # steps of a search for a turn, and how exact: what is m
 FLAT = 1e-9  # of what varies: what is no difference
 ALIKE = 1e-7  # as far apart as two places of switching that are one
 GRID, ZOOMED, INSIDE, FEW = 21, 4, 5.0, 16  # with which it is looked for a place where rays switch alike
-TURNS = 6  # panels of a turn at the least
 SAME = 1e-9  # how exactly a law has to be the same law at other fields
 SECTOR = GOAL[RAYS] / 10  # of the whole moment: by how much finer nodes may change that of a sector
 AXES = (-1, -1, -1, -1, 0, -1, 0)  # along which the parts of nodes are numbered

@@ -25,6 +25,7 @@ from symcavity.algebra.memory import Memory
 from symcavity.algebra.precision import mp
 from symcavity.algebra.products import Pairing, ProductAverage
 from symcavity.errors import NotConverged, ValuesError
+from symcavity.evaluate.averages.difference import STEP, difference_quotient
 from symcavity.evaluate.averages.hermite_nodes import LEAST, HalfAtFields
 from symcavity.evaluate.averages.joint_bodies import leaves_of
 from symcavity.evaluate.averages.law_fields import NEGATIVE
@@ -33,7 +34,6 @@ from symcavity.evaluate.watch import tick
 from symcavity.model.quantities import SiteQuantity
 
 DEGREES = (12, 18, 27, 40, 60, 90, 135, 200, 300, 450)
-STEP = 1e-3  # of difference quotients, relative
 FADED = 1e-9  # of the correlations: series begin with so many degrees
 LEFT_OUT = 1e-13  # of the product of both sizes: what the rest of the series may be
 
@@ -198,19 +198,17 @@ class PairedSeries:
     def _by_the_function(self, params: tuple[float, ...], k: int, which: int, found: Expanded) -> float:
         """The derivative by a parameter that stands in the function of a half, at the same fields."""
         own = self.own[which]
-        step, gaps = STEP * (abs(params[k]) + STEP), []
-        for length in (step, 2 * step):
-            ends = []
-            for way in (1, -1):
-                there = tuple(params[n] + (way * length if n == k else 0.0) for n in own)
-                series = self.halves[which].series(tuple(params[n] for n in own), found.degree, there)
-                if series is None:
-                    return float("nan")
-                both = [found.one, found.other]
-                both[which] = series[0]
-                ends.append(_product(both[0], both[1], found.correlations))
-            gaps.append(ends[0] - ends[1])
-        return float((8 * gaps[0] - gaps[1]) / (12 * step))
+
+        def moved(length: float) -> float:
+            there = tuple(params[n] + (length if n == k else 0.0) for n in own)
+            series = self.halves[which].series(tuple(params[n] for n in own), found.degree, there)
+            if series is None:
+                return float("nan")
+            both = [found.one, found.other]
+            both[which] = series[0]
+            return float(_product(both[0], both[1], found.correlations))
+
+        return float(difference_quotient(lambda h: moved(h) - moved(-h), STEP * (abs(params[k]) + STEP)))
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -15,6 +16,7 @@ from symcavity.algebra.precision import is_mpf
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.averages.boxes import boxed
 from symcavity.evaluate.averages.densities import FINEST, LEAST
+from symcavity.evaluate.averages.difference import STEP, difference_quotient
 from symcavity.evaluate.averages.grids import COUNT, FARTHEST, MOST, REACH, PanelGrid, SiteGrid
 from symcavity.evaluate.averages.names import array_names
 from symcavity.evaluate.averages.program import Program
@@ -31,7 +33,6 @@ NOISE = 2e-12  # what may be taken for rounding
 GROWING = 1.7  # times as large at twice as many nodes: the modulus of what has a pole
 ROUNDS = 40
 NARROWEST = 1e-4
-STEP = 1e-3  # of difference quotients, relative
 
 
 class Box:
@@ -51,12 +52,11 @@ class Box:
         for row in rows:
             length = max(float(np.max(np.abs(t) / (np.abs(values[s]) + 1e-3))) for s, t in row.items())
             h = STEP / length if length else 1.0
-            near, far = (self._gap(env, {s: k * h * t for s, t in row.items()}) for k in (1, 2))
-            slopes.append((8 * near - far) / (12 * h))  # of fourth order: steps are long, for the noise of the average
+            slopes.append(difference_quotient(partial(self._gap, env, row), h))
         return value, tuple(slopes)
 
-    def _gap(self, env: Mapping[Any, Any], step: Mapping[Any, Any]) -> Any:
-        up, down = ({**env, **{s: env[s] + way * t for s, t in step.items()}} for way in (1, -1))
+    def _gap(self, env: Mapping[Any, Any], row: Mapping[Any, Any], step: float) -> Any:
+        up, down = ({**env, **{s: env[s] + way * step * t for s, t in row.items()}} for way in (1, -1))
         return self.call(up) - self.call(down)
 
 

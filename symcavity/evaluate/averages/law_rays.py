@@ -10,10 +10,11 @@ import numpy as np
 from symcavity.algebra.joint import RAYS, LawSymbol
 from symcavity.evaluate.averages.edges import HELD
 from symcavity.evaluate.averages.faces import Faces
+from symcavity.evaluate.averages.grids import REACH
 from symcavity.evaluate.averages.joint_bodies import Body
 from symcavity.evaluate.averages.law_fields import LawAtFields
 from symcavity.evaluate.averages.ray_centres import SCAN, all_round, bracketed, even_centre
-from symcavity.evaluate.averages.rays import REACH, along, crossings, sign_changes, spread, turned
+from symcavity.evaluate.averages.rays import along, crossings, sign_changes, spread, turned
 
 BISECTIONS = 34  # steps with which switching is looked for along rays
 MOST_TURNED = 3  # from so many dimensions on, directions are sampled

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from symcavity.evaluate.averages.rays import REACH
+from symcavity.evaluate.averages.grids import REACH
 
 SCAN = 41  # points along a ray, between which it is looked for what switches
 LOOKS, GRID, FEW = 48, 61, 16  # directions, points along an edge, and places with which a center is looked for

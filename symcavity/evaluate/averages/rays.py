@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from symcavity.algebra.legendre import legendre
+from symcavity.evaluate.averages.grids import REACH
 from symcavity.shapes.sampling import DEFAULT, gaussian_scrambles
 
-REACH, ALONG, PARTS = 9.0, 14, 4  # of rays: in standard deviations, nodes a panel, panels without any switching
+ALONG, PARTS = 14, 4  # of rays: nodes a panel, panels without any switching
 TURNS, CLOSE = 6, 2.0  # panels of a turn; lines this close to the origin are met at more radii
 AT = (0.02, 0.2, 1.0, 3.0, REACH)
 APART = 1e-13  # what ends of panels are at least from each other

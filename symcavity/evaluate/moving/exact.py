@@ -25,7 +25,7 @@ from symcavity.model.noise import Noise, drawn_anew
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.site_sums import is_affine
 from symcavity.model.times import Time, lag_of
-from symcavity.record.symbols import MovingParameter
+from symcavity.record.order_parameters import MovingParameter
 
 
 class ExactRun:

@@ -23,7 +23,7 @@ from symcavity.model.averages import SiteResponse
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.times import Time
-from symcavity.record.symbols import MovingParameter
+from symcavity.record.order_parameters import MovingParameter
 
 
 class PathRun(Filling):

@@ -20,7 +20,7 @@ from symcavity.model.kinds import Kind
 from symcavity.model.motion import Update
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.times import Time, other_times
-from symcavity.record.symbols import MovingParameter
+from symcavity.record.order_parameters import MovingParameter
 from symcavity.sites.protocol import Feedback, Heard
 
 

@@ -23,7 +23,7 @@ from symcavity.model.fields import RandomField
 from symcavity.model.noise import Noise
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.times import step_of
-from symcavity.record.symbols import MovingParameter
+from symcavity.record.order_parameters import MovingParameter
 
 SOURCES = 4  # along the ring, whose responses are followed
 

@@ -27,9 +27,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.kinds import alpha
 
 COARSE = 500
-INFINITE = 1e10
 SCALES = (1.0, 1e-3, 30.0)  # of the fields, where the closed equations are iterated from
-_LINE = np.concatenate([-np.geomspace(1e3, 1e-3, 60), [0.0], np.geomspace(1e-3, 1e3, 60)])
 Point = dict[Symbol, float]
 
 

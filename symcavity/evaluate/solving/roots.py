@@ -17,7 +17,6 @@ from symcavity.evaluate.watch import tick
 NEARLY = 1 - 1e-15
 ROUNDING = 3e-16
 WIDE = 46.0
-FARTHEST = 600.0
 STARTS, FEW = 40, 9  # starting points; those before a continuation is tried, and where one begins
 COARSE = 231  # points at which an expensive equation is sampled, where all roots are wanted
 CALLS = 150  # evaluations of a search

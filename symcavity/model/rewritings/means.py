@@ -21,19 +21,13 @@ from sympy import Add, Dummy, Expr, Mul, S, Sum, Symbol, cancel, expand_mul, sqr
 
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.model.averages import Average
+from symcavity.model.complementary import Complementary
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
 from symcavity.model.families import families
 from symcavity.model.kinds import Kind, N, in_units_of_n
 from symcavity.model.names import fresh_name
-from symcavity.model.quantities import (
-    Complementary,
-    Global,
-    SharedState,
-    SiteQuantity,
-    Variable,
-    site_quantities,
-)
+from symcavity.model.quantities import Global, SharedState, SiteQuantity, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting, holds_sums, sides, with_sides
 from symcavity.model.rewritings.units import as_ratios, divided_inside, units_of
 from symcavity.model.site_sums import couples_itself, free_kind, kind_of_sum, outer_sums, site_sum, summation_index

@@ -11,13 +11,13 @@ from sympy import Abs, Dummy, Expr, Mul, S, Symbol, cancel, factor_terms, fracti
 from sympy.core.relational import Relational
 
 from symcavity.algebra.compiled import compiled
-from symcavity.algebra.precision import exact_function, mp
 from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.convexity import seeded
 from symcavity.model.quantities import Global, Quenched, SiteQuantity, site_quantities
 from symcavity.record.symbols import CavitySymbol
 from symcavity.sites.branching.branches import Branch
+from symcavity.sites.branching.compared import InDigits, clipped, is_below, is_nan, is_near
 from symcavity.sites.branching.draws import DRAWS, Cases, Draws, symbols_in
 from symcavity.sites.branching.solution import Region
 from symcavity.sites.branching.unknowns import GRID, straightened, turned
@@ -127,8 +127,8 @@ class Layout:
         def call(expr: Expr, *first: Symbol) -> Any:
             return compiled([*first, *symbols], expr)
 
-        numbers = _Huge(symbols, [self.reference, *(e for ls in self.lines for line in ls for e in line)])
-        psis = [_Huge([b.implicit[0], *symbols], [b.implicit[1]]) if b.implicit else None for b in self.branches]
+        numbers = InDigits(symbols, [self.reference, *(e for ls in self.lines for line in ls for e in line)])
+        psis = [InDigits([b.implicit[0], *symbols], [b.implicit[1]]) if b.implicit else None for b in self.branches]
         rng = seeded(7)
         layouts: list[tuple[tuple[int, ...], list[float]]] = []
         points = []
@@ -250,7 +250,7 @@ class Layout:
                 if psi is not None:
                     # at its very end a root may not be a number by rounding
                     near = (edge + np.copysign(step, a) for step in (0, 1e-15 * abs(edge)))
-                    edge = next((v for x in near if not _is_nan(v := psi(x, *point)[0])), np.nan)
+                    edge = next((v for x in near if not is_nan(v := psi(x, *point)[0])), np.nan)
                     (inside,) = psi(-b / a + np.copysign(max(1e-4, 1e-8 * abs(b / a)), a), *point)
                     a = (1.0 if inside >= edge else -1.0) * s
                 a, edge = (a, edge * s) if psi is not None else (a * s, edge * s)
@@ -286,7 +286,7 @@ class Layout:
 
         Returns the order of the branches and the boundaries, and whether branches with the same states overlap.
         """
-        alive = sorted((low, high, k) for k, (low, high) in enumerate(intervals) if _below(low, high, 1e-9))
+        alive = sorted((low, high, k) for k, (low, high) in enumerate(intervals) if is_below(low, high, 1e-9))
         order: list[int] = []
         edges: list[float] = []
         reach, meets = -np.inf, False
@@ -294,20 +294,20 @@ class Layout:
             # the longest of those that begin together first, up to rounding
             alive.sort(key=lambda row: (float(f"{float(row[0]):.7g}"), -float(f"{float(row[1]):.7g}"), row[2]))
         for low, high, k in alive:
-            if order and self.names[order[-1]] == self.names[k] and not _below(reach, low):
-                if _below(reach, high):  # the same states go on, with other multipliers
+            if order and self.names[order[-1]] == self.names[k] and not is_below(reach, low):
+                if is_below(reach, high):  # the same states go on, with other multipliers
                     edges.append(reach)
                     order.append(k)
                     reach = high
                 continue
-            if order and _below(low, reach):
+            if order and is_below(low, reach):
                 middle = (low + min(high, reach)) / 2
-                if self._agree(k, order[-1], [self.inner, *symbols], [s * _inside(middle), *point]):
+                if self._agree(k, order[-1], [self.inner, *symbols], [s * clipped(middle), *point]):
                     reach = max(reach, high)
                     self.overlapping = meets = True
                     continue
                 raise IllPosed(f"{self.text}: two branches hold for the same field.", "laws with one solution", _JUMPS)
-            if _below(reach, low):
+            if is_below(reach, low):
                 break
             if order:
                 edges.append(low)
@@ -344,7 +344,7 @@ class Layout:
             for (slope, offset), (rate, start) in zip(lines, numbers, strict=True):
                 if slope == 0:
                     continue
-                if not branch.implicit and rate and not _is_near(float(-start / rate) * float(reflected), there):
+                if not branch.implicit and rate and not is_near(float(-start / rate) * float(reflected), there):
                     continue
                 edge = cancel(-offset / slope)
                 if branch.implicit:
@@ -354,7 +354,7 @@ class Layout:
             call, s = compile_(bare), compile_(self.reference)
             with np.errstate(over="ignore"):
                 match = all(
-                    _is_near(float(call(*p)) * float(s(*p)), float(edges[k]))
+                    is_near(float(call(*p)) * float(s(*p)), float(edges[k]))
                     for p, (_, edges) in zip(points, layouts, strict=True)
                 )
             if match:
@@ -363,49 +363,3 @@ class Layout:
             f"{self.text}: the boundary between two branches is not one expression for all parameters.",
             "parameters with declared signs",
         )
-
-
-class _Huge:
-    """Expressions as a function of numbers; what is too large for double precision is a number of mpmath.
-
-    An idle bound may lie at a field of ``exp(10**4)``: it has its place in the order of branches like any other.
-    """
-
-    def __init__(self, symbols: Sequence[Any], exprs: Sequence[Expr]) -> None:
-        self.symbols, self.exprs = symbols, exprs
-        self._double = compiled(symbols, list(exprs))
-
-    def double(self, *point: Any) -> Any:
-        """The first expression in double precision."""
-        return self._double(*point)[0]
-
-    def __call__(self, *point: Any) -> list[Any]:
-        with np.errstate(all="ignore"):
-            values = [float(v) for v in self._double(*point)]
-        return [v if np.isfinite(v) else self._exact(k, point) for k, v in enumerate(values)]
-
-    def _exact(self, k: int, point: Sequence[Any]) -> Any:
-        marks = {s: Dummy(real=True) for s in self.symbols}
-        call = exact_function(list(marks.values()), self.exprs[k].xreplace(marks))
-        try:
-            value = call(*map(mp.convert, point))
-        except (ZeroDivisionError, ValueError):
-            return np.nan
-        return np.nan if mp.im(value) else mp.re(value)
-
-
-def _is_near(one: float, two: float) -> bool:
-    return bool(np.isclose(one, two, rtol=1e-6, atol=1e-9))
-
-
-def _is_nan(value: Any) -> bool:
-    return bool(value != value)
-
-
-def _below(one: Any, two: Any, part: float = 1e-7) -> bool:
-    """Whether a place of the line, whose ends are infinite, is below another by more than rounding."""
-    return bool(one < two and (np.inf in (-one, two) or two - one > part * (1 + abs(one))))
-
-
-def _inside(value: float) -> float:
-    return max(min(value, 1e3), -1e3)
