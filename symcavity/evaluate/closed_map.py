@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sympy import Add, Expr, Mul, Pow, Symbol, sqrt
+from sympy import Add, Expr, Mul, Pow, Symbol, exp, sqrt
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -304,6 +304,8 @@ def _moduli(expr: Expr) -> Expr:
         return expr.func(_moduli(expr.args[0]), *expr.args[1:])
     if isinstance(expr, Pow) and expr.exp.is_Integer and expr.exp.is_positive:
         return _moduli(expr.base) ** expr.exp
+    if isinstance(expr, exp):
+        return expr
     return largest(expr, -expr)  # no modulus of SymPy, which looks for a sign and asks for conjugates
 
 

@@ -306,3 +306,38 @@ def test_a_ratio_of_sizes_in_a_law():
 
     found, told = (system(load).cavity().solve({alpha: 2}) for load in (P / N, alpha))
     assert found[average(w[i] ** 2)] == told[average(w[i] ** 2)]
+
+
+def huber(r):
+    return Piecewise((r**2 / 2, Abs(r) <= 1), (Abs(r) - half, True))
+
+
+def squared_hinge(m):
+    return Piecewise((half - m, m < 0), ((1 - m) ** 2 / 2, m < 1), (0, True))
+
+
+z, v, y = Coupling("z"), Feature("v"), Quenched("y", mu, law={1: half, -1: half})
+PAIRS = {
+    "robust outputs": (huber(noise[mu] - field()), huber(noise[mu] - field(z, v))),
+    "one of each": (squared_hinge(y[mu] * field()), huber(noise[mu] - field(z, v))),
+    "one output is seen in half of the data": (
+        Piecewise((huber(noise[mu] - field()), Eq(y[mu], 1)), (0, True)),
+        huber(noise[mu] - field(z, v)),
+    ),
+}
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_functions_by_cases_of_a_field_each_in_one_sum(pair):
+    """SymPy writes one case for each pair of cases; the numbers are those of two sums, and of each part alone."""
+    one, other = PAIRS[pair]
+    ridge = squares / 2 + Sum(v[i] ** 2, (i, 1, N)) / 2
+    values = {alpha: 2} | ({noise: {1: 1}} if (one + other).has(noise) else {})
+    losses = over_data(one + other), over_data(one) + over_data(other)
+    together, two = (ConvexProblem(loss + ridge) for loss in losses)
+    found, apart = (problem.cavity().solve(values) for problem in (together, two))
+    alone = ConvexProblem(over_data(other) + ridge - squares / 2).cavity().solve(values)
+    for observable in (average(w[i] ** 2), average(v[i] ** 2)):
+        assert float(found[observable]) == pytest.approx(float(apart[observable]), rel=1e-12)
+    assert float(found[average(v[i] ** 2)]) == pytest.approx(float(alone[average(v[i] ** 2)]), rel=1e-12)
+    assert abs(together.simulate(values, N=60, seeds=6)[average(w[i] ** 2)].z(found[average(w[i] ** 2)])) < 4.5

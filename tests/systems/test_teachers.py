@@ -7,6 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 from references import near
+from scipy.special import wrightomega
 from sympy import Eq, Float, Max, Piecewise, Rational, Sum, Symbol, erf, exp, factorial, log, pi, sign, sqrt
 from sympy.stats import Binomial, Exponential, Geometric, NegativeBinomial, Normal, Poisson
 
@@ -229,6 +230,25 @@ def test_regression_on_counts():
         found.append(problem.cavity().solve({alpha: 2, gamma: 1, t: {"1/4": "1/2", "-1/4": "1/2"}}))
     for observable in (average(w[i] * t[i]), average(w[i] ** 2)):
         assert float(found[0][observable]) == pytest.approx(float(found[1][observable]), rel=3e-6)
+
+
+def test_counts_whose_rates_spread_over_decades():
+    """Two equations of a solution by a sum over counts, at Hermite nodes of both fields, with the law by omega."""
+    y = Quenched("y", mu, law=Poisson("y", exp(u)), given=u)
+    problem = ConvexProblem(Sum(exp(h) - y[mu] * h, (mu, 1, P)) + ridge)
+    solution = problem.cavity().solve({alpha: 2, gamma: 1, t: {1: half, -1: half}}, timeout=60)
+    s, q, m = (float(solution[name]) for name in ("S_w", "q_w", "q_t_w"))
+    z, weight = np.polynomial.hermite_e.hermegauss(80)
+    teacher, student = z[:, None], m * z[:, None] + math.sqrt(q - m**2) * z
+    share = np.outer(weight, weight) / weight.sum() ** 2
+    squares = slopes = 0.0
+    for count in range(1500):
+        drawn = share * np.exp(count * teacher - np.exp(teacher) - math.lgamma(count + 1))
+        rate = wrightomega(student + s * count + math.log(s)) / s  # exp(h), where h + s*exp(h) is what is heard
+        squares += np.sum(drawn * (count - rate) ** 2)
+        slopes -= np.sum(drawn * rate / (1 + s * rate))
+    assert float(solution["q_lambda"]) == pytest.approx(squares, rel=1e-9)
+    assert float(solution["S_lambda"]) == pytest.approx(slopes, rel=1e-9)
 
 
 @pytest.mark.parametrize("law", [Poisson("n", exp(o[mu])), Exponential("n", exp(o[mu])), {0: o[mu], 1: 1 - o[mu]}])

@@ -276,7 +276,7 @@ def _in_double(key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def panel_ends(double: Pass, grids: Grids) -> dict[Any, np.ndarray]:
     """The ends of the panels of a pass in double, by what is integrated."""
-    return {g.key: grid.ends for g, grid in zip(double.groups, grids, strict=True) if g.kind != "sites"}
+    return {g.key: grid.ends for g, grid in zip(double.groups, grids, strict=True) if g.kind not in ("sites", "line")}
 
 
 def scalar_function(expr: Expr, x: Symbol, at: Any) -> Callable[[Any], Any]:

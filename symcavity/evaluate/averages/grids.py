@@ -10,10 +10,13 @@ import numpy as np
 
 from symcavity.algebra.legendre import legendre
 from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.evaluate.tolerances import tolerances
 
 COUNT = 16  # nodes of one panel
 REACH, FARTHEST = 9.0, 38.0  # the Gaussian weight beyond nine standard deviations is below double precision
 PANELS = 9
+WIDE, CLOSER = 0.5, 0.7  # the distance of points on a line, at first and each time that they are laid closer
+FAINT = 1e-3  # of the largest sum on a line: smaller ones need not be as exact
 MOST = 4096  # nodes on one line
 MOST_TOGETHER = 2**25  # nodes of nested averages, which are all held at once
 SNAPPED = 1e-12  # of its size, how close to an end of a range no panel ends: nodes in between would round to the end
@@ -203,6 +206,64 @@ class PanelGrid:
 
     def _place(self, ends: np.ndarray) -> None:
         self.ends, self._still, self._last = ends, None, None
+
+
+class LineGrid:
+    """Points at equal distances on the whole line: of what is smooth, the sum is as exact as it is with a rule.
+
+    Attributes
+    ----------
+    step, reach : float
+        The distance of two points, and how far out they go.
+    record : list or None
+        By how much the sum over every second point differs from that over all, and what is left at the ends.
+    """
+
+    def __init__(self) -> None:
+        self.step, self.reach = WIDE, REACH
+        self.record: list[tuple[float, float]] | None = None
+
+    def count(self, _laws: Any) -> int:
+        """The number of nodes."""
+        return 2 * int(self.reach / self.step) + 1
+
+    def gauss(self, _breaks: Sequence[Any], _slopes: Tangents = ()) -> tuple[Any, Any, Tangents]:
+        """Nodes and weights for averages over a standard Gaussian."""
+        z = self.step * np.arange(-(self.count(None) // 2), self.count(None) // 2 + 1)
+        return z, self.step * np.exp(-z * z / 2) / np.sqrt(2 * np.pi), ()
+
+    def sum(self, values: Any, weights: Any) -> Any:
+        """Sum over the last axis."""
+        parts = values * weights
+        total = np.add.reduce(parts, axis=-1)
+        if self.record is not None:
+            size = np.add.reduce(np.abs(parts), axis=-1)
+            size = np.maximum(size, FAINT * np.max(size, initial=0.0)) + np.finfo(float).tiny
+            other = 2 * np.add.reduce(parts[..., ::2], axis=-1)
+            ends = np.abs(parts[..., 0]) + np.abs(parts[..., -1])
+            gap, ends = (np.max(np.nan_to_num(a / size), initial=0.0) for a in (np.abs(total - other), ends))
+            self.record.append((float(gap), float(ends)))
+        return total
+
+    def slope(self, values: Any, weights: Any) -> Any:
+        """Sum the terms of a derivative over the last axis."""
+        return np.add.reduce(values * weights, axis=-1)
+
+    def refine(self, goal: float) -> bool:
+        """Lay the points closer, or further out, by the sums that were seen; return whether that was needed.
+
+        The error falls off exponentially with the number of points: at half as many it is the root of what it is.
+        """
+        gap, ends = (max((one[k] for one in self.record or ()), default=0.0) for k in (0, 1))
+        if ends > 10 * goal and self.reach < FARTHEST:
+            self.reach = min(self.reach + 3.0, FARTHEST)
+        elif gap**2 > goal / 4 and self.count(None) < MOST:
+            self.step *= CLOSER
+        elif max(gap**2, ends) > tolerances().settled_integral:
+            raise NotConverged("A Gaussian average did not converge.", None, max(gap**2, ends), "a smoother law")
+        else:
+            return False
+        return True
 
 
 def _refuse_many(edges: Sequence[int], count: int) -> None:

@@ -29,7 +29,7 @@ class NodeGroup:
     Attributes
     ----------
     kind : str
-        ``'sites'``, ``'gauss'`` or ``'implicit'``.
+        ``'sites'``, ``'gauss'``, ``'line'`` (gauss, smooth on the whole line) or ``'implicit'``.
     families : tuple of Quenched
         The quenched parameters that are averaged (sites).
     breaks : list of Expr
@@ -51,7 +51,7 @@ class NodeGroup:
         moves: dict[int, str] = {}  # the tangents of the weights
         if self.kind == "sites":
             scope, weight = self._sites(program, home, grid)
-        elif self.kind == "gauss":
+        elif self.kind in ("gauss", "line"):
             scope, weight, moves = self._gauss(program, path, grid)
         else:
             scope, weight, moves = self._implicit(program, path, grid)

@@ -17,7 +17,7 @@ from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.averages.boxes import boxed
 from symcavity.evaluate.averages.densities import FINEST, LEAST
 from symcavity.evaluate.averages.difference import STEP, difference_quotient
-from symcavity.evaluate.averages.grids import COUNT, FARTHEST, MOST, REACH, PanelGrid, SiteGrid
+from symcavity.evaluate.averages.grids import COUNT, FARTHEST, MOST, REACH, LineGrid, PanelGrid, SiteGrid
 from symcavity.evaluate.averages.names import array_names
 from symcavity.evaluate.averages.program import Program
 from symcavity.evaluate.tolerances import tolerances
@@ -95,7 +95,8 @@ class Pass:
 
     def grids(self) -> Grids:
         """Return fresh grids, as coarse as they begin."""
-        return [SiteGrid(g.families) if g.kind == "sites" else PanelGrid() for g in self.groups]
+        kinds = {"line": LineGrid}
+        return [SiteGrid(g.families) if g.kind == "sites" else kinds.get(g.kind, PanelGrid)() for g in self.groups]
 
     def width(self, laws: Any) -> int:
         """The number of nodes of one point, on grids as they begin: those of an inner average for each of the outer."""
@@ -146,6 +147,7 @@ class Pass:
             moved = [
                 self._finer_sites(env, grids, grid, goal) for grid in grids if isinstance(grid, SiteGrid)
             ]
+            moved += [self._finer_line(env, grids, grid, goal) for grid in grids if isinstance(grid, LineGrid)]
             for depth in depths:  # panels side by side are refined together
                 some = [grid for g, grid in zip(self.groups, grids, strict=True) if g.depth == depth]
                 moved.append(self._finer_panels(env, grids, [g for g in some if isinstance(g, PanelGrid)], goal))
@@ -168,6 +170,16 @@ class Pass:
             grid.leave()
         moved = [_cut(g, *a, b, goal) for g, a, b in zip(some, coarse, fine, strict=True)]
         return any(moved)
+
+    def _finer_line(self, env: Environment, grids: Grids, grid: LineGrid, goal: float) -> bool:
+        """Compare sums over the points of a line with those over every second one, until they agree."""
+        start = grid.count(None)
+        while True:
+            grid.record = []
+            self.at(env, grids)
+            finer, grid.record = grid.refine(goal), None
+            if not finer:
+                return grid.count(None) != start
 
     def _finer_sites(self, env: Environment, grids: Grids, grid: SiteGrid, goal: float) -> bool:
         law = env[LAWS][grid.families[0].slots[0]]

@@ -12,6 +12,7 @@ from symcavity.algebra.overflow import CODE
 from symcavity.algebra.phi_values import phi_in
 from symcavity.evaluate.averages.peaks import highest, highest_in
 from symcavity.evaluate.averages.special import np_log_phi, np_overhang, np_phi
+from symcavity.evaluate.averages.summits import breadth, summit
 
 
 class _Doubles:
@@ -61,6 +62,8 @@ def array_names(space: Mapping[str, Any]) -> dict[str, Any]:
         "axes": np.ndim,
         "density0": 1 / np.sqrt(2 * np.pi),
         "highest": highest,
+        "summit": summit,
+        "breadth": breadth,
         **CODE,
     }
     return names | {k: np.float64(v) if isinstance(v, Expr) and v.is_number else v for k, v in space.items()}

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
-from sympy import Abs, Add, Expr, Mul, Pow, Sum, Symbol
+from sympy import Abs, Add, Dummy, Expr, Mul, Pow, Sum, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import NumberedAverage
+from symcavity.algebra.node import holds
 from symcavity.algebra.reflected import reflected
 from symcavity.evaluate.averages.peaks import Peak
 from symcavity.model.averages import Average
@@ -53,6 +55,42 @@ class Needs:
             body, x, psi, low, high = expr.args
             return ((self(body) | self(psi)) - {x}) | self(low) | self(high)
         return frozenset().union(*map(self, expr.args)) if expr.args else frozenset()
+
+
+class Variables:
+    """One variable for Gaussian averages of the same depth that depend on the same and break at the same places.
+
+    Each formula binds a variable of its own; in one name for all, averages that several formulas hold are one.
+    """
+
+    def __init__(self, needs: Needs) -> None:
+        self._needs = needs
+        self._known: dict[Any, tuple[Any, int]] = {}
+
+    def __call__(self, expr: Any) -> Any:
+        """Return an expression whose averages bind these variables."""
+        return self._renamed(expr)[0]
+
+    def _renamed(self, expr: Any) -> tuple[Any, int]:
+        """The expression, and how many averages in it stand inside of each other."""
+        if not expr.args or not holds(expr, (GaussianAverage,)):
+            return expr, 0
+        if expr not in self._known:
+            parts = [self._renamed(a) for a in expr.args]
+            args, depth = [a for a, _ in parts], max(n for _, n in parts)
+            new = expr if all(a is b for a, b in zip(args, expr.args, strict=True)) else expr.func(*args)
+            if isinstance(new, GaussianAverage) and isinstance(new.z, Symbol):
+                depth += 1
+                shared = _variable(new.z.name, depth, self._needs(new), frozenset(new.breaks))
+                new = new.xreplace({new.z: shared})
+            self._known[expr] = new, depth
+        return self._known[expr]
+
+
+@lru_cache(maxsize=4096)
+def _variable(name: str, *_shared: Any) -> Symbol:
+    """The variable of all averages that share something."""
+    return Dummy(name, real=True)
 
 
 def together(expr: Any) -> Any:

@@ -27,8 +27,9 @@ from symcavity.algebra.overflow import without_overflow
 from symcavity.algebra.tails import with_scaled_tails
 from symcavity.evaluate.averages.groups import NodeGroup, Scope
 from symcavity.evaluate.averages.lines import LineWriter, joined_by
-from symcavity.evaluate.averages.nodes import NODES, Needs, own_quantities, together
+from symcavity.evaluate.averages.nodes import NODES, Needs, Variables, own_quantities, together
 from symcavity.evaluate.averages.peaks import Peak, from_peaks
+from symcavity.evaluate.averages.summits import Breadth, SmoothAverage, Summit, from_summits
 from symcavity.evaluate.watch import tick
 from symcavity.model.averages import Average
 from symcavity.model.quantities import SiteQuantity
@@ -72,7 +73,9 @@ class Program:
         self._grouped: dict[Any, list[Expr]] = {}
         self._heights: dict[Any, int] = {}
         self._bound: set[Any] = set()
-        exprs = [self.safe(from_peaks(with_scaled_tails(in_cases(together(expr))))) for expr in exprs]
+        variables = Variables(self.needs)
+        exprs = [from_peaks(with_scaled_tails(in_cases(together(expr)))) for expr in exprs]
+        exprs = [self.safe(variables(expr if loops else from_summits(expr))) for expr in exprs]
         for expr in exprs:
             self._collect(expr)
         values = [self.value(e, [self.root]) for e in exprs]
@@ -132,7 +135,7 @@ class Program:
             return ("sites", height, families)
         if isinstance(node, ImplicitAverage):
             return ("implicit", height, *node.args[1:])
-        return ("gauss", height, node.z)
+        return ("line" if isinstance(node, SmoothAverage) else "gauss", height, node.z)
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -254,10 +257,14 @@ class Program:
         """The place where a weight is largest, by its exponent as a function."""
         home, law, there = path[-1], self.name("psi"), self.name("y")
         exponent, z = node.args
+        by_slopes = isinstance(node, Summit | Breadth)
+        place = [self.seen(Summit(*node.args), path)] if isinstance(node, Breadth) else []
         trial = Scope(home.depth + 1, {z: there})
-        result = self.seen(self.safe(exponent), [*path, trial])
+        asked = [exponent.diff(z), exponent.diff(z, 2)] if by_slopes else [exponent]
+        result = ", ".join(self.seen(self.safe(e), [*path, trial]) for e in asked)
         home.lines += [f"def {law}({there}):", *("    " + line for line in trial.lines), f"    return {result}"]
-        self._line(node, f"highest({law})", home)
+        function = type(node).__name__.lower() if by_slopes else "highest"
+        self._line(node, f"{function}({', '.join([law, *place])})", home)
 
     def _average(self, node: Expr, path: Sequence[Scope]) -> None:
         """Write a whole group of averages: those over the same variable that live in the same scope."""

@@ -40,6 +40,7 @@ from symcavity.algebra.quadrature import break_points
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting
+from symcavity.model.rewritings.unfolded import one_by_one, unfolded
 from symcavity.model.site_sums import is_total, outer_sums
 
 CASES = (Piecewise, Heaviside, sign)
@@ -75,7 +76,9 @@ def by_kinks(objective: Expr) -> Expr:
         Sums over sites; a Piecewise that is smooth, and cases that no state decides, stay as they are.
     """
     cased = [total for total in outer_sums(objective) if total.function.has(*CASES, Max, Min)]
-    return objective.xreplace({total: Sum(_rewritten(total.function), *total.limits) for total in cased})
+    return objective.xreplace(
+        {total: Add(*(Sum(t, *total.limits) for t in one_by_one(_rewritten(total.function)))) for total in cased}
+    )
 
 
 def bounds_on_lines(entry: Any) -> tuple[Any, ...]:
@@ -106,7 +109,7 @@ def _rewritten(body: Expr) -> Expr:
     marks |= {g: Dummy(positive=True) for g in body.atoms(Global) if g.is_bounded}  # zero is the limit
     moving = [*marks.values(), *body.atoms(Global)]
     marked = _by_lines(body.xreplace(marks), moving)
-    terms = [_term(term, moving, kept) for term in Add.make_args(_apart(marked, moving))]
+    terms = [_term(term, moving, kept) for term in Add.make_args(unfolded(_apart(marked, moving), moving))]
     stepped = [t for t in terms if any(s.has(*moving) for s in t.atoms(Heaviside, sign))]
     if len(stepped) > 1:  # of which each jumps by itself
         terms = [*(t for t in terms if t not in stepped), _term(Add(*stepped), moving, kept)]
