@@ -15,8 +15,11 @@ from symcavity.face.refusals import refuse_motion
 from symcavity.method.fluctuation_steps import Fluctuations as FluctuationsData
 from symcavity.method.fluctuation_steps import fluctuation_steps
 from symcavity.method.moving_pair import MovingPair as MovingPairData
+from symcavity.method.observed import Observed as ObservedData
+from symcavity.method.observed import observed_steps
 from symcavity.method.pair import Pair as PairData
 from symcavity.model.keywords import known_options
+from symcavity.model.typed import OBJECTIVE
 from symcavity.record.verbs import with_verbs
 from symcavity.study.verbs import StudiedTheory
 
@@ -335,14 +338,24 @@ class Theory(StudiedTheory):
         found = pair_of(self, asked, over)
         return with_verbs(Pair, found.beside_means() if means else found)
 
-    def fluctuations(self) -> Fluctuations:
-        """The variance of the minimum of a convex problem between instances, derived in three steps.
+    def fluctuations(self, what: Any = OBJECTIVE, other: Any = None) -> Fluctuations | ObservedFluctuations:
+        """The variance of the minimum of a convex problem between instances, or of observables, derived in steps.
+
+        Parameters
+        ----------
+        what : str or Expr
+            ``'objective'``, or a function of averages and shared variables, as in :meth:`Solution.variance`.
+        other : str or Expr, optional
+            Another observable: then the covariance of the two is derived.
 
         Returns
         -------
         Fluctuations
             With ``.minima`` of single sites, ``.equation`` of the variance, and ``.derivation``;
             ``solution.variance('objective')`` is its number.
+        ObservedFluctuations
+            For observables: with ``.equation``, and ``.derivation``, in which a small term in the objective moves the
+            sites; ``solution.variance(what)`` and ``solution.covariance(what, other)`` are the numbers.
 
         Raises
         ------
@@ -350,9 +363,12 @@ class Theory(StudiedTheory):
             For systems of equations, vector fields and couplings with a reciprocity.
         """
         from symcavity.method.fluctuation_steps import fluctuations_of
+        from symcavity.method.observed import observed_of
 
         refuse_motion(self.system, "the scatter of a minimum")
-        return with_verbs(Fluctuations, fluctuations_of(self))
+        if what == OBJECTIVE and other is None:
+            return with_verbs(Fluctuations, fluctuations_of(self))
+        return with_verbs(ObservedFluctuations, observed_of(self, [what] if other is None else [what, other]))
 
     def linear_equivalent(self) -> Any:
         """The system of the same couplings whose sites answer with their mean responses, and independent noise.
@@ -387,6 +403,18 @@ class Fluctuations(FluctuationsData):
 
         first = record(self.theory)
         return Derivation.of(replace(first, steps=(*first.steps, *fluctuation_steps(self))))
+
+
+class ObservedFluctuations(ObservedData):
+    """How observables scatter; :class:`symcavity.method.observed.Observed` says what it holds."""
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """The record of the theory, and of what follows of two copies with a small term in the objective of each."""
+        from symcavity.method.record import record
+
+        first = record(self.theory)
+        return Derivation.of(replace(first, steps=(*first.steps, *observed_steps(self))))
 
 
 class Pair(PairData):
