@@ -23,7 +23,7 @@ from symcavity.witness.fluctuations import ALLOWED, LIMIT, SEEDS, SIZE
 from symcavity.witness.points import seeded_values, solve_shared
 from symcavity.witness.registry import largest, result, witness
 
-SHIFT, NEAR, DIGITS = Rational(1, 500), 1e-4, 4  # of a difference quotient
+SHIFT, NEAR, DIGITS = Rational(1, 5000), 1e-4, 4  # of a difference quotient
 QUOTIENT = "difference quotients of problems with a source"
 UNDONE = Verdict(QUOTIENT, None, "with the source the problem is not convex, or its solution was not found")
 
