@@ -34,8 +34,8 @@ from symcavity.evaluate.solving.unsolved import unsolved
 from symcavity.evaluate.watch import watched
 from symcavity.method.fluctuations import variance_of_minimum
 from symcavity.method.mirrors import mirrors
+from symcavity.method.moved import moved_of
 from symcavity.method.pair import pair_of
-from symcavity.method.perturbed import as_averages, in_states, perturbed
 from symcavity.method.saddle import saddle_of
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
@@ -65,7 +65,7 @@ def task_of(theory: Theory) -> Task:
             lambda: theory.gains,
             lambda: theory.objective,
             lambda: variance_of_minimum(theory),
-            lambda: (perturbed(theory), lambda key: as_averages(theory, key), lambda body: in_states(theory, body)),
+            lambda: moved_of(theory),
             lambda observed, over: pair_of(theory, observed, over),
             theory.in_words,
             theory.units,

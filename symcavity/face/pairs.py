@@ -10,6 +10,8 @@ from symcavity.face.records import Derivation
 from symcavity.method.fluctuation_steps import Fluctuations as FluctuationsData
 from symcavity.method.fluctuation_steps import fluctuation_steps
 from symcavity.method.moving_pair import MovingPair as MovingPairData
+from symcavity.method.observed import Observed as ObservedData
+from symcavity.method.observed import observed_steps
 from symcavity.method.pair import Pair as PairData
 
 if TYPE_CHECKING:
@@ -26,6 +28,18 @@ class Fluctuations(FluctuationsData):
 
         first = record(self.theory)
         return Derivation.of(replace(first, steps=(*first.steps, *fluctuation_steps(self))))
+
+
+class ObservedFluctuations(ObservedData):
+    """How observables scatter; :class:`symcavity.method.observed.Observed` says what it holds."""
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """The record of the theory, and of what follows of two copies with a small term in the objective of each."""
+        from symcavity.method.record import record
+
+        first = record(self.theory)
+        return Derivation.of(replace(first, steps=(*first.steps, *observed_steps(self))))
 
 
 class Pair(PairData):

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from sympy import Symbol
 
 from symcavity.errors import UnsupportedLaw, ValuesError
-from symcavity.face.pairs import Fluctuations, MovingPair, Pair
+from symcavity.face.pairs import Fluctuations, MovingPair, ObservedFluctuations, Pair
 from symcavity.face.records import Derivation
 from symcavity.face.refusals import refuse_motion
 from symcavity.model.keywords import known_options
+from symcavity.model.typed import OBJECTIVE
 from symcavity.record.verbs import with_verbs
 from symcavity.study.verbs import StudiedTheory
 
@@ -330,14 +331,24 @@ class Theory(StudiedTheory):
         found = pair_of(self, asked, over)
         return with_verbs(Pair, found.beside_means() if means else found)
 
-    def fluctuations(self) -> Fluctuations:
-        """The variance of the minimum of a convex problem between instances, derived in three steps.
+    def fluctuations(self, what: Any = OBJECTIVE, other: Any = None) -> Fluctuations | ObservedFluctuations:
+        """The variance of the minimum of a convex problem between instances, or of observables, derived in steps.
+
+        Parameters
+        ----------
+        what : str or Expr
+            ``'objective'``, or a function of averages and shared variables, as in :meth:`Solution.variance`.
+        other : str or Expr, optional
+            Another observable: then the covariance of the two is derived.
 
         Returns
         -------
         Fluctuations
             With ``.minima`` of single sites, ``.equation`` of the variance, and ``.derivation``;
             ``solution.variance('objective')`` is its number.
+        ObservedFluctuations
+            For observables: with ``.equation``, and ``.derivation``, in which a small term in the objective moves the
+            sites; ``solution.variance(what)`` and ``solution.covariance(what, other)`` are the numbers.
 
         Raises
         ------
@@ -345,9 +356,12 @@ class Theory(StudiedTheory):
             For systems of equations, vector fields and couplings with a reciprocity.
         """
         from symcavity.method.fluctuation_steps import fluctuations_of
+        from symcavity.method.observed import observed_of
 
         refuse_motion(self.system, "the scatter of a minimum")
-        return with_verbs(Fluctuations, fluctuations_of(self))
+        if what == OBJECTIVE and other is None:
+            return with_verbs(Fluctuations, fluctuations_of(self))
+        return with_verbs(ObservedFluctuations, observed_of(self, [what] if other is None else [what, other]))
 
     def linear_equivalent(self) -> Any:
         """The system of the same couplings whose sites answer with their mean responses, and independent noise.

@@ -95,16 +95,10 @@ def fluctuation_steps(found: Fluctuations) -> list[Step]:
     """What follows of two copies that share their couplings in part, after the record of the theory."""
     theory = found.theory
     make = StepMaker(theory.system.source, theory.is_naive, SECTION)
-    families = list(dict.fromkeys(f.coupling for f in theory.system.fields))
     quenched = [q.at_site() for q in theory.system.quenched]
     minima = [Equation(at_zero(name, kind), at_zero(found.minima[kind], kind)) for kind, name in found.names.items()]
     steps = [
-        make(
-            "fluctuations.share",
-            "two_copies",
-            data={"couplings": families, "quenched": quenched},
-            rests_on=("disorder",),
-        ),
+        share_step(theory, make, "fluctuations.share"),
         make(
             "fluctuations.minima",
             "site_minima",
@@ -123,6 +117,13 @@ def fluctuation_steps(found: Fluctuations) -> list[Step]:
         ),
     ]
     return [replace(step, evidence={"theory": theory, "fluctuations": found}) for step in steps]
+
+
+def share_step(theory: Theory, make: StepMaker, key: str) -> Step:
+    """Two copies that share their couplings in part."""
+    families = list(dict.fromkeys(f.coupling for f in theory.system.fields))
+    quenched = [q.at_site() for q in theory.system.quenched]
+    return make(key, "two_copies", data={"couplings": families, "quenched": quenched}, rests_on=("disorder",))
 
 
 def _bent(found: Fluctuations, make: StepMaker) -> list[Step]:

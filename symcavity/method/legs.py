@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sympy import Expr
 
+from symcavity.model.families import families
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import site_quantities
+from symcavity.model.quantities import Quenched, site_quantities
 from symcavity.sites.protocol import Heard
+from symcavity.sites.site import Site
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,12 @@ class Leg:
             return str(self.field.declared.symbol).replace("_", "")
         names = [q.family.name for q in site_quantities(self.sent)]
         return "".join(dict.fromkeys(names))
+
+
+def parameters_of(site: Site, legs: Iterable[Leg]) -> list[Quenched]:
+    """The quenched parameters of a site: those of its law, and of what it sends, such as ``t`` in ``t - w``."""
+    sent = [leg.sent for leg in legs if leg.kind == site.kind and leg.sent is not None]
+    return list(dict.fromkeys([*site.law.quenched(), *families(sent, Quenched)]))
 
 
 Two = tuple[Leg, Leg]

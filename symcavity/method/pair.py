@@ -28,7 +28,7 @@ from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.average import coupling_covariance, message_response
 from symcavity.method.close import kind_of_body
 from symcavity.method.heard import without_fields
-from symcavity.method.legs import Leg, Two
+from symcavity.method.legs import Leg, Two, parameters_of
 from symcavity.method.pair_given import GivenFields
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
@@ -86,13 +86,22 @@ class Pair:
 
         What is given adds to a site's field where these are not zero: then no mean response does for all sites.
         """
-        sent = {f.emission for f in self.theory.system.fields}
-        out: dict[Leg, Expr] = {}
-        for leg in self.legs:
-            if leg.sent in sent and leg.sent is not None:
-                mean = self._varied(leg.kind, leg.sent)
-                out[leg] = self.over_sites(mean * mean) / self.over_sites(self._varied(leg.kind, leg.sent**2))
+        out = {}
+        for leg, mean in self._sent_means.items():
+            assert leg.sent is not None  # noqa: S101 - it is sent
+            out[leg] = self.over_sites(mean * mean) / self.over_sites(self._varied(leg.kind, leg.sent**2))
         return {leg: e for leg, e in out.items() if e != 0}
+
+    @cached_property
+    def _sent_means(self) -> dict[Leg, Expr]:
+        """The mean over what varies of what a site sends."""
+        sent = {f.emission for f in self.theory.system.fields}
+        return {leg: self._varied(leg.kind, leg.sent) for leg in self.legs if leg.sent is not None and leg.sent in sent}
+
+    @property
+    def differs(self) -> bool:
+        """Whether the mean of what a site sends depends on what is given of the site."""
+        return not self.theory.system.weights and any(map(_of_a_site, self._sent_means.values()))
 
     def local(self, a: Leg, b: Leg) -> Expr:
         """The covariance or the response of one site: a number, or a function of what is given of the site."""
@@ -131,7 +140,7 @@ class Pair:
     def _varied(self, kind: Kind, body: Expr) -> Expr:
         """An average over what varies at a site, at given parameters of the site."""
         site = self.theory.inserted[kind]
-        own = [q for q in site.law.quenched() if q not in self.over]
+        own = [q for q in parameters_of(site, self.legs) if q not in self.over]
         if not own:
             return self.theory.observable(Average(body))
         return site.ensemble.at_site(body).xreplace(self.theory.binding)
@@ -229,7 +238,6 @@ def pair_of(theory: Theory, observed: Any, over: Any) -> Pair:
     """
     _refuse(theory)
     varied = _families(theory, over)
-    mixed = _is_mixed(theory, varied)
     body = observed.at_site() if isinstance(observed, Family) else theory.named_by(observed)
     own = theory.system.own(theory.system.rewritten.observable(Average(body)))
     body = without_fields(theory.system, own).args[0]
@@ -243,7 +251,7 @@ def pair_of(theory: Theory, observed: Any, over: Any) -> Pair:
         legs += [Leg(kind, sent=e) for e in dict.fromkeys(sent)]
         legs += [Leg(kind, field=h) for h in site.heard if h.declared.states()]
     found = Pair(theory, varied, body, tuple(legs))
-    return found.beside_means() if mixed else found
+    return found.beside_means() if _is_mixed(found) or found.differs else found
 
 
 def first_sent(theory: Theory) -> Expr:
@@ -283,14 +291,14 @@ def _refuse(theory: Theory) -> None:
             raise _refused(f"{f.coupling.family}, whose variance differs from site to site")
 
 
-def _is_mixed(theory: Theory, over: tuple[Quenched, ...]) -> bool:
+def _is_mixed(pair: Pair) -> bool:
     """Whether a kind of sites has parameters that vary beside others that are given."""
     mixed = False
-    for site in theory.inserted.values():
-        own = site.law.quenched()
+    for site in pair.theory.inserted.values():
+        own = parameters_of(site, pair.legs)
         if labels := [q for q in own if q.given is not None]:
             raise _refused(f"the label {labels[0]}, drawn on a field")
-        mixed |= 0 < sum(q in over for q in own) < len(own)
+        mixed |= 0 < sum(q in pair.over for q in own) < len(own)
     return mixed
 
 

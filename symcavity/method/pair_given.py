@@ -20,7 +20,7 @@ from sympy import Expr, S, Symbol, cancel
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import message_response
-from symcavity.method.legs import Leg, Two
+from symcavity.method.legs import Leg, Two, parameters_of
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average
 from symcavity.model.complementary import Complementary
@@ -46,6 +46,7 @@ class GivenPart:
     kind : Kind
     over : tuple of Quenched
         What varies.
+    legs : tuple of Leg
     fields : dict
         The given part of each field, as a parameter of the site.
     left : dict
@@ -55,13 +56,14 @@ class GivenPart:
     theory: Theory
     kind: Kind
     over: tuple[Quenched, ...]
+    legs: tuple[Leg, ...]
     fields: dict[Heard, Quenched]
     left: Covariances
 
     @property
     def given(self) -> list[Quenched]:
         """The parameters of a site that do not vary, beside its fields."""
-        return [q for q in self.theory.inserted[self.kind].law.quenched() if q not in self.over]
+        return [q for q in parameters_of(self.theory.inserted[self.kind], self.legs) if q not in self.over]
 
     @cached_property
     def site(self) -> Site:
@@ -110,7 +112,7 @@ class GivenFields:
                     name = "_".join(dict.fromkeys(str(f.declared.symbol) for f in (h, g)))
                     symbol = OrderParameter(fresh_name(taken, f"v_{name}"), real=True, positive=h == g or None)
                     left[h, g] = left[g, h] = S.Zero if site.covariance[h.eta, g.eta] == 0 else symbol
-            out[kind] = GivenPart(self.theory, kind, self.over, fields, left)
+            out[kind] = GivenPart(self.theory, kind, self.over, self.legs, fields, left)
         return out
 
     @cached_property

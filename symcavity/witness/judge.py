@@ -26,6 +26,7 @@ from symcavity.witness import (
     motion,
     moving_pairs,
     moving_parts,
+    observed,
     optimality,
     pairs,
     set_identities,
@@ -47,7 +48,8 @@ from symcavity.witness.world import DIGITS
 SUBJECTS = (
     *(centre, kernels, optimality, verbs, statistics, effective, averages, joint, fresh),
     *(sets, set_minima, set_identities, solved, identities, substitution, stability, messages, motion, descent),
-    *(minimum, pairs, given_parts, moving_pairs, moving_parts, fluctuations, thermal, states, free_energy, lowest),
+    *(minimum, pairs, given_parts, moving_pairs, moving_parts, fluctuations, observed, thermal, states, free_energy),
+    *(lowest,),
 )
 
 

@@ -20,6 +20,7 @@ from symcavity.method.pair import Pair
 from symcavity.method.pair_resolvent import Resolvent
 from symcavity.model.averages import Average
 from symcavity.model.couplings import correlation_of
+from symcavity.model.families import families
 from symcavity.model.kinds import FEATURE, Kind
 from symcavity.model.quantities import Quenched
 from symcavity.record.derivation import SIMULATION, Step, Verdict
@@ -78,7 +79,9 @@ class LinearInstances:
             return [
                 ({q: row[k] for q, row in sites.values.items()}, w) for k, w in enumerate(map(float, sites.weights))
             ]
-        given = [q for q in self.theory.inserted[kind].law.quenched() if q not in self.pair.over]
+        sent = [f.emission for f in self.theory.system.fields if f.sender == kind]
+        held = [*self.theory.inserted[kind].law.quenched(), *families(sent, Quenched)]
+        given = [q for q in dict.fromkeys(held) if q not in self.pair.over]
         laws = [_finite(self.solution.beside.get(q, q.law), q) for q in given]
         found = []
         for row in product(*laws):
@@ -100,7 +103,8 @@ class LinearInstances:
             for b, h in enumerate(heard):
                 answer = mean(message_response(theory.system, e, h.declared))
                 local[a, b] = self.number(h.factor.xreplace(point)) * answer
-        size = np.array([[mean(e * d) for d in emissions] for e in emissions])
+        means = np.array([mean(e) - self.number(Average(e)) for e in emissions] if point else [0.0] * len(emissions))
+        size = np.array([[mean(e * d) for d in emissions] for e in emissions]) - np.outer(means, means)
         known = [[self.number(site.covariance[g.eta, h.eta]) for h in heard] for g in heard]
         return self._at_full(kind, emissions, heard, (local, size, np.array(known)))
 

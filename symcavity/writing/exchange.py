@@ -19,6 +19,7 @@ from symcavity.method.kkt import optimality
 from symcavity.method.lowest import lowest
 from symcavity.method.moving_pair import moving_pair_of
 from symcavity.method.moving_pair_steps import moving_pair_steps
+from symcavity.method.observed import observed_of, observed_steps
 from symcavity.method.pair import pair_of
 from symcavity.method.pair_steps import pair_steps
 from symcavity.method.record import record
@@ -103,12 +104,14 @@ def derivation_json(derivation: Derivation, checked: Iterable[Checked] | None = 
 
 
 def _asked(derivation: Derivation, write: Encoder) -> dict[str, Any]:
-    """What was asked for beside the theory: two sites over what varies, the scatter of the minimum."""
+    """What was asked for beside the theory: two sites over what varies, the scatter of a minimum or of observables."""
     last = derivation.steps[-1].evidence
     if (pair := last.get("pair")) is not None:
         over = [q if isinstance(q, Time) else q.at_site() for q in pair.over]
         means = {"means": True} if pair.given is not None else {}
         return {"observed": write(pair.observed), "over": [write(q) for q in over], **means}
+    if (observed := last.get("observed")) is not None:
+        return {"between": [write(source.expr) for source in observed.sources]}
     return {"scatter": True} if "fluctuations" in last else {}
 
 
@@ -120,6 +123,8 @@ def _answers(asked: Mapping[str, Any], theory: Theory, nodes: Decoder) -> list[S
             return moving_pair_steps(moving_pair_of(theory, observed, over))
         found = pair_of(theory, observed, over)
         return pair_steps(found.beside_means() if asked.get("means") else found)
+    if "between" in asked:
+        return observed_steps(observed_of(theory, [nodes[key] for key in asked["between"]]))
     return fluctuation_steps(fluctuations_of(theory)) if asked.get("scatter") else []
 
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from sympy import Abs, Rational, Sum, Symbol, exp, log, sign
+from sympy import Abs, Rational, S, Sum, Symbol, exp, log, sign
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
-from symcavity.evaluate.solutions import spreads
+from symcavity.method.moved import Moved
 
 x, w, t = Coupling("x"), Feature("w"), Quenched("t", i)
 gamma, half = Symbol("gamma", positive=True), Rational(1, 2)
@@ -64,10 +64,10 @@ def test_smooth_losses_of_signs_know_their_minimum_by_both_ways():
     assert float(solution.covariance("objective", "objective")) == pytest.approx(float(solution.variance()), rel=1e-9)
 
 
-@pytest.mark.parametrize("broken", ["_tilted", "_reductions"])
+@pytest.mark.parametrize("broken", ["tilted", "reductions"])
 def test_a_part_that_is_dropped_is_seen(signs, monkeypatch, broken):
     """The sabotage: what copies share through their overlaps with the teacher."""
     observed = OBSERVED[:2]
     known = covariances(signs, observed)
-    monkeypatch.setattr(spreads.Spreads, broken, (lambda *_: 0) if broken == "_tilted" else [])
+    monkeypatch.setattr(Moved, broken, lambda *_: S.Zero if broken == "tilted" else ())
     assert not np.allclose(covariances(signs, observed), known, rtol=0.02)

@@ -98,6 +98,7 @@ def _all_that_is_derived():
     problem = ConvexProblem(loss / 2 + Sum(w[i] ** 2, (i, 1, N)) / 2)
     theory = problem.cavity()
     yield theory.fluctuations().derivation
+    yield theory.fluctuations(average(w[i] ** 2)).derivation
     yield theory.pair(over=[e]).derivation
     louder = Sum((Quenched("c", mu)[mu] * e[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P))
     yield ConvexProblem(louder / 2 + Sum(w[i] ** 2, (i, 1, N)) / 2).cavity().pair(over=[e]).derivation

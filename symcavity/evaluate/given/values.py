@@ -25,8 +25,8 @@ from symcavity.evaluate.given.own_units import SymbolUnits
 from symcavity.evaluate.given.sizes import sized
 from symcavity.evaluate.watch import tick
 from symcavity.method.eliminate import Closed
+from symcavity.method.moved import Moved
 from symcavity.method.pair import Pair
-from symcavity.method.perturbed import Perturbed
 from symcavity.method.saddle import Saddle
 from symcavity.method.stability import Gains
 from symcavity.model.averages import Average
@@ -88,8 +88,8 @@ class Task:
         The minimum of a convex problem per feature, as an observable; raises UnsupportedLaw without one.
     variance_of_minimum : callable
         N times the variance of the minimum per feature between instances; raises UnsupportedLaw likewise.
-    perturbed : callable
-        What a small term in the objective moves; the reading of observables, and of what a site has, in states.
+    moved : callable
+        What a small term in the objective moves; raises UnsupportedLaw likewise.
     pair : callable
         Two sites at given couplings: of an observed quantity and what varies; raises UnsupportedLaw likewise.
     words : callable
@@ -129,7 +129,7 @@ class Task:
     gains: Callable[[], Gains]
     objective: Callable[[], Expr]
     variance_of_minimum: Callable[[], Expr]
-    perturbed: Callable[[], tuple[Perturbed, Callable[[Any], Any], Callable[[Expr], Expr]]]
+    moved: Callable[[], Moved]
     pair: Callable[[Any, Any], Pair]
     words: Callable[[Any], Expr]
     units: dict[Symbol, Expr]

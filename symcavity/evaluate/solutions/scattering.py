@@ -14,7 +14,7 @@ from symcavity.evaluate.given.values import GUARD, Task
 from symcavity.evaluate.solutions.next_order import SUPPORTED as LINEAR
 from symcavity.evaluate.solutions.next_order import NextOrder
 from symcavity.evaluate.solutions.spectra import SiteSpectrum, spectrum_of
-from symcavity.evaluate.solutions.spreads import Spreads, parts_of
+from symcavity.evaluate.solutions.spreads import Spreads
 from symcavity.evaluate.solutions.table import SolutionTable
 from symcavity.evaluate.solutions.two_sites import two_sites
 from symcavity.evaluate.undefined import where_defined
@@ -23,6 +23,8 @@ from symcavity.model.typed import OBJECTIVE
 
 class Scattering(SolutionTable):
     """A solution, asked how it spreads: small changes, instances about their limit, sites about their means."""
+
+    _spreads: Spreads | None = None
 
     @property
     @abstractmethod
@@ -109,15 +111,15 @@ class Scattering(SolutionTable):
         UnsupportedLaw
             For other laws, other systems, and other quantities.
         """
-        found, read, _ = self.task.perturbed()
+        moved = self.task.moved()
         if not self.task.linear:
             raise UnsupportedLaw("Not all laws are linear: means to order 1/N are not known.", LINEAR)
         if self.is_limit or not self.stability < 1:
             raise UnsupportedLaw("Means to order 1/N are known for stable solutions only.", "a stability below one")
-        order = NextOrder(self, found)
+        order = NextOrder(self, moved.found)
         if self._is_minimum(what):
             return with_digits(given_out(order.minimum()), self.dps)
-        return with_digits(given_out(order.response(read(what))), self.dps)
+        return with_digits(given_out(order.response(moved.read(what))), self.dps)
 
     def _is_minimum(self, what: Any) -> bool:
         """Whether the minimum is meant, by its word or by its formula; a system of equations has none."""
@@ -127,15 +129,15 @@ class Scattering(SolutionTable):
 
     def _spread(self, one: Any, other: Any) -> Any:
         """N times the covariance of two observables between instances."""
-        found, read, in_states = self.task.perturbed()
+        moved = self.task.moved()
         if self.is_limit or not self.stability < 1:
             raise UnsupportedLaw(
                 "Fluctuations between instances are derived for stable solutions, and this is a limit or not stable.",
                 "solutions of closed equations, of a stability below one",
             )
-        exprs = [self.task.objective() if key == OBJECTIVE else read(key) for key in (one, other)]
-        parts = [parts_of(self, expr, found.shares, in_states) for expr in exprs]
-        return with_digits(given_out(Spreads(self, found).covariance(*parts)), self.dps)
+        if self._spreads is None:
+            self._spreads = Spreads(self, moved)
+        return with_digits(given_out(self._spreads.covariance(moved.parts(one), moved.parts(other))), self.dps)
 
     def covariance(self, what: Any, other: Any = None, *, over: Any = None) -> Any:
         """Covariances: of two observables between instances, or of two sites at given couplings.
