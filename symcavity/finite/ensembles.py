@@ -11,7 +11,9 @@ from sympy import Expr
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.finite.chains import SWEEPS, annealed, sampled
 from symcavity.finite.configurations import Configurations, one_configuration
+from symcavity.finite.lowest_sites import descended
 from symcavity.finite.sphere import form_of, is_on_sphere, lowest_on_sphere
+from symcavity.finite.square_energy import is_square_but_for_sites
 from symcavity.finite.warm import WarmInstance, discrete
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.thermal.parts import split
@@ -29,23 +31,28 @@ def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Configu
     method : str
         ``'enumeration'`` of discrete states, ``'integration'`` over Gaussian ones at each choice of those,
         or ``'sampling'``, by Metropolis sweeps; the first that serves by default.  At zero temperature the lowest one
-        is found: by ``'enumeration'``, by ``'eigenvectors'`` on a sphere, or by ``'annealing'``, which bounds it.
+        is found: by ``'enumeration'``, by ``'eigenvectors'`` on a sphere, or by ``'annealing'``, and by
+        ``'descent'`` of continuous states that meet by squares, which bound it.
     sweeps : int
         How many sweeps each chain makes.
     """
     held, states = w.sums.held, w.states  # what no configuration tells is refused first
     few = discrete(states)
     on_sphere = w.is_cold and bool(held) and is_on_sphere(w)
-    if w.is_cold and len(few) < len(states) and not on_sphere:
+    by_sites = w.is_cold and not held and is_square_but_for_sites(w)
+    if w.is_cold and len(few) < len(states) and not (on_sphere or by_sites):
         raise UnsupportedLaw(
-            "The lowest minimum of an instance is looked for among discrete states, and on spheres.",
-            "Feature(..., values=...); an energy that is a square, with Eq(Sum(w[i]**2, (i, 1, N)), N)",
+            "The lowest minimum of an instance is looked for among discrete states, on spheres, and where losses are "
+            "squares.",
+            "Feature(..., values=...); losses that are squares, with penalties of squares by cases or with "
+            "Eq(Sum(w[i]**2, (i, 1, N)), N)",
             "problem.gibbs(beta).simulate(...) at large beta",
         )
+    cold = "eigenvectors" if on_sphere else "descent" if by_sites else "annealing"
     count = prod(len(q.family.values) ** w.size(next(iter(q.site))) for q in few)
     able = {
         "enumeration": len(few) == len(states) and count <= MOST["enumeration"],
-        **({"eigenvectors": True} if on_sphere else {"annealing": True} if w.is_cold else {
+        **({cold: True} if w.is_cold else {
             "integration": len(states) == len(few) + 1 and count <= MOST["integration"] and _is_square(w, few),
             "sampling": True,
         }),
@@ -60,6 +67,8 @@ def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Configu
     if chosen == "eigenvectors":
         x = {w.states[0]: lowest_on_sphere(form_of(w))[None]}
         return one_configuration(chosen, x, w.energy(x))
+    if chosen == "descent":
+        return descended(w, sweeps)
     if w.is_cold:
         return lowest_of(w, count) if chosen == "enumeration" else annealed(w, sweeps)
     if chosen == "sampling":

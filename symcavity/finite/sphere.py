@@ -14,7 +14,8 @@ import numpy as np
 
 from symcavity.errors import ValuesError
 from symcavity.evaluate.bracket import root_between
-from symcavity.finite.warm import WarmInstance, discrete
+from symcavity.finite.square_energy import is_square_but_for_sites, square_of
+from symcavity.finite.warm import WarmInstance
 from symcavity.sites.thermal.parts import split
 
 FARTHER = 1e-15  # of the multiplier beyond the lowest eigenvalue, in units of the largest one
@@ -33,21 +34,14 @@ class SphereEnergy:
 
 def is_on_sphere(w: WarmInstance) -> bool:
     """Whether one continuous state a site has a quadratic energy, and one condition on the sum of its squares."""
-    if len(w.states) != 1 or discrete(w.states) or len(w.sums.held) != 1 or w.sums.tied:
-        return False
-    if any(weight.bounds for weight in w.system.weights.values()) or any(len(w.weighed(k)) > 1 for k in w.heard):
+    if not is_square_but_for_sites(w) or len(w.sums.held) != 1 or any(own.bounds for own in w.sent.values()):
         return False
     ((kind, own),) = w.sent.items()
     (q,), (condition,) = w.states, w.sums.held
     if set(condition.parts) != {kind}:
         return False
     _, first, second, rest = split(w.system.own(condition.parts[kind]), q)
-    if first != 0 or rest != 0 or second == 0:
-        return False
-    parts = [*split(own.energy, q)[3:], *split(own.state, q)[2:]]
-    for hearer, weight in w.heard.items():
-        parts += [*split(weight.energy, weight.state)[3:], *split(w.emission(w.field(hearer)).expand(), q)[2:]]
-    if any(p != 0 for p in parts):
+    if first != 0 or rest != 0 or second == 0 or split(own.energy, q)[3] != 0:
         return False
     turned = np.broadcast_to(w.call(second, [])(), (w.size(kind),)) * (1 if condition.equality else -1)
     return bool(np.all(turned > 0) or (condition.equality and np.all(turned < 0)))
@@ -55,28 +49,13 @@ def is_on_sphere(w: WarmInstance) -> bool:
 
 def form_of(w: WarmInstance) -> SphereEnergy:
     """The numbers of the energy and of the condition."""
-    ((kind, own),) = w.sent.items()
+    ((kind, _),) = w.sent.items()
     (q,), (condition,), size = w.states, w.sums.held, w.size(kind)
 
-    def at(expr: Any, count: int = size) -> np.ndarray:
-        return np.broadcast_to(w.call(expr, [])(), (count,))
+    def at(expr: Any) -> np.ndarray:
+        return np.broadcast_to(w.call(expr, [])(), (size,))
 
-    _, first, second, _ = split(own.energy, q)
-    slope, matrix = at(first).copy(), np.diag(at(second))
-    for f, factor in w.pairs.items():
-        still, moving, *_ = split(own.state, q)
-        couplings = w.instance.matrix(f)
-        couplings = factor * (couplings + couplings.T) / 2
-        slope -= at(moving) * (couplings @ at(still))
-        matrix = matrix - at(moving)[:, None] * couplings * at(moving)
-    for hearer, weight in w.heard.items():
-        f = w.field(hearer)
-        still, moving, *_ = split(w.emission(f).expand(), q)
-        couplings = w.instance.matrix(f)
-        h, share = couplings @ at(still), couplings * at(moving)
-        _, l1, l2, _ = (at(e, w.size(hearer)) for e in split(weight.energy, weight.state))
-        slope += share.T @ (l1 + l2 * h)
-        matrix = matrix + share.T @ (l2[:, None] * share)
+    slope, matrix = square_of(w)
     level, _, bent, _ = split(w.system.own(condition.parts[kind]), q)
     value = float(w.sums.constant(condition) + np.sum(at(level)))
     weights = at(bent) / 2

@@ -215,7 +215,7 @@ class ThermalSimulation(Instances):
         return len(self.instances)
 
     def __str__(self) -> str:
-        bound = ": energies are upper bounds of the minimum" if "annealing" in self.method else ""
+        bound = ": energies are upper bounds of the minimum" if self.method in ("annealing", "descent") else ""
         return f"{counted(len(self))} with {self._sizes_in_words}, by {self.method}{bound}"
 
     __repr__ = __str__

@@ -58,7 +58,7 @@ def without_fields(system: System, expr: Any) -> Any:
 def _in_variables(system: System, law: Law, body: Expr) -> Expr:
     if not any(kind_of_sum(limits) for total in body.atoms(Sum) for limits in total.limits):
         return body  # sums over components are those of one site
-    book = FieldBook()
+    book = FieldBook(affine=not system.weights)  # at a temperature products of states are sent, too
     body = body.replace(lambda e: isinstance(e, Relational) and e.rhs.has(Sum), lambda e: e.func(e.lhs - e.rhs, 0))
     found = extract_fields(body, law.kind, book, f"the observable {body}")
     steps = sorted(found.atoms(Relational), key=str)  # whose values at seeded points say little

@@ -343,8 +343,9 @@ def expect(body: Any) -> Expr:
 
     Parameters
     ----------
-    body : Expr or Family
-        An expression in the variables of one site.
+    body : Expr, Boolean or Family
+        An expression in the variables of one site; a condition such as ``w[i] > 0`` stands for its indicator, so that
+        its thermal average is a probability.
 
     Examples
     --------
@@ -353,7 +354,7 @@ def expect(body: Any) -> Expr:
     >>> round(float(problem.cavity().solve(values)[average(expect(s[i])**2)]), 6)
     0.203403
     """
-    return Expect(body.at_site() if isinstance(body, Family) else body)
+    return Expect(_at_a_site(body))
 
 
 def norm(*parts: Any) -> Expr:

@@ -145,7 +145,7 @@ def test_a_side_that_is_weighed_twice(monkeypatch):
 
 def test_a_side_that_is_turned_the_wrong_way(monkeypatch):
     beyond = Part._beyond
-    monkeypatch.setattr(Part, "_beyond", lambda self, body, end, way: beyond(self, body, end, -way))
+    monkeypatch.setattr(Part, "_beyond", lambda self, body, x, end, way: beyond(self, body, x, end, -way))
     step = ConvexProblem(LAPLACE).gibbs(beta).cavity().derivation["datum.solution"]
     assert not all(v.ok for v in judge(step, 50))
 

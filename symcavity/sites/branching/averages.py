@@ -174,6 +174,10 @@ class SiteEnsemble:
         """Whether an expression may depend on a label: of a law of several parts, those in it decide."""
         return not self.solution.parts or SiteParts(self).feels(body, label)
 
+    def on_piece(self, region: int, bend: Expr) -> Expr:  # noqa: ARG002 - of laws that know the piece of a region
+        """What a modulus or an expression by cases is in one region of the field, by the place of the state there."""
+        return bend
+
     def heard_in(self, body: Expr) -> tuple[Symbol, ...]:
         """The fields on which an expression may depend."""
         if self.solution.parts:

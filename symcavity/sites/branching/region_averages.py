@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
-from sympy import Dummy, Expr, Ge, Gt, Piecewise, S, Symbol, cancel, oo
+from sympy import Abs, Dummy, Expr, Ge, Gt, Max, Min, Piecewise, S, Symbol, cancel, oo
 from sympy.core.relational import Relational
 
 from symcavity.algebra.gaussian import average_branches, gaussian_average
@@ -97,11 +97,15 @@ class RegionAverage:
         events = {e: Dummy("event") for e in told}
         positive = [a.lhs - a.rhs for a in self.solution.assumed if isinstance(a, Gt | Ge)]
         positive = [e.xreplace(self.no_sources).xreplace(self.outer) for e in positive]
-        for region in self.solution.regions:
+        expr, names = self.expr.xreplace(events), {m: q for q, m in self.quantities.items()}
+        bends = {e: Dummy("bend", real=True) for e in expr.atoms(Abs, Max, Min)}
+        for k, region in enumerate(self.solution.regions):
             row = {m: self.in_gaussians(v) for m, v in self._states(region.values).items()}
-            here = {m: self.in_gaussians(e.xreplace(row)) for e, m in events.items()}
-            values.append(row | {m: cleared(e, positive) for m, e in here.items()})
-        return average_branches(self._breaks, values, self.in_gaussians(self.expr.xreplace(events)), self.zs[-1])
+            lying = {e: self.ensemble.on_piece(k, e.xreplace(names)) for e in (*events, *bends)}
+            here = {e: self.in_gaussians(there.xreplace(self.quantities).xreplace(row)) for e, there in lying.items()}
+            row |= {m: here[e] for e, m in bends.items()}
+            values.append(row | {m: cleared(here[e], positive) for e, m in events.items()})
+        return average_branches(self._breaks, values, self.in_gaussians(expr.xreplace(bends)), self.zs[-1])
 
     def _implicit(self) -> Expr:
         """The sum over the regions: implicit ones change variables, explicit ones are Gaussian averages."""

@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from sympy import DiracDelta, Dummy, Expr, GreaterThan, Heaviside, Piecewise, S, Symbol, cancel, sqrt
+from sympy import Add, DiracDelta, Dummy, Expr, GreaterThan, Heaviside, Piecewise, S, Symbol, cancel, oo, sqrt
 
 from symcavity.algebra.phi import gaussian_density
-from symcavity.algebra.signs import sign_of
+from symcavity.algebra.piecewise import Builder, NotPiecewisePolynomial
+from symcavity.algebra.signs import OpenSlope, Signs, sign_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import LawFunction
@@ -179,6 +180,27 @@ class LowestEnsemble(SiteEnsemble):
         still = {r: S.Zero for r in body.atoms(SiteResponse) if not self._moves(r)}
         body = self._beside(body.xreplace({**self.solution.labels, **still}))
         return super().over_fields(body)
+
+    def on_piece(self, region: int, bend: Expr) -> Expr:
+        """What a modulus of the state, or an expression by cases, is between the ends of the candidate of a region."""
+        one, x, mark = self.solution.envelope.atoms[region], self.solution.state, Dummy("x", real=True)
+        if site_quantities(bend) != [x]:
+            return bend
+        if one.is_point:
+            return bend.xreplace({x: one.low})
+        try:
+            found = Builder(mark, Signs()).build(bend.xreplace({x: mark}))
+        except (NotPiecewisePolynomial, OpenSlope):
+            return bend
+
+        def above(high: Expr, low: Expr) -> int | None:
+            return 1 if high == oo or low == -oo else sign_of(cancel(high - low))
+
+        sides = [(above(t, one.low), above(one.high, t)) for t in found.breaks]
+        if any(None in pair or pair == (1, 1) for pair in sides):
+            return bend
+        value = found.values[sum(1 for above_low, _ in sides if above_low != 1)]
+        return Add(*(c * x**n for n, c in enumerate(value)))
 
     def _beside(self, body: Expr) -> Expr:
         """An expression whose steps have at a state that lies on them the value of the side of lower energy."""

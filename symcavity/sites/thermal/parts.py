@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from sympy import Abs, Add, Dummy, Expr, Piecewise, Poly, S, binomial, factorial, log, sqrt
+from sympy import Abs, Add, Dummy, Expr, Max, Min, Piecewise, Poly, S, Symbol, binomial, exp, factorial, log, sqrt
 
 from symcavity.algebra.gaussian import gaussian_average
 from symcavity.algebra.phi import phi
-from symcavity.algebra.piecewise import Builder, NotPiecewisePolynomial, Undetermined
+from symcavity.algebra.piecewise import (
+    Builder,
+    NotPiecewisePolynomial,
+    Undetermined,
+    to_piecewise_polynomial,
+)
 from symcavity.algebra.signs import OpenSlope, Signs
 from symcavity.algebra.tails import log_tail
 from symcavity.algebra.texsymbol import TexSymbol
@@ -63,55 +69,96 @@ class Part:
 
     def over(self, body: Expr) -> Expr:
         """The average of an expression times the factor over the Gaussian."""
-        if self.end:
-            return self._beyond(body.xreplace(dict(self.values)), *self.end)
-        if self.box:
-            return self._in_box(body.xreplace(dict(self.values)) * self.factor)
+        if self.end or self.box:
+            return self._on_its_range(body.xreplace(dict(self.values)) * self.factor)
         inside = (body.xreplace(dict(self.values)) * self.factor).xreplace(
             {self.state: self.centre + sqrt(self.width) * ZETA} if self.state is not None else {}
         )
         return gaussian_average(inside, ZETA) if inside.has(ZETA) else inside
 
-    def _beyond(self, body: Expr, end: Expr, way: int) -> Expr:
-        """The average of a polynomial on one side of an end, zero on the other: in powers of what is beyond the end.
+    def _on_its_range(self, body: Expr) -> Expr:
+        """The average of a polynomial by cases where the state may be, zero elsewhere.
 
-        What bends at the end itself, as the modulus does, is a polynomial on either side.
+        The cases may end within this range or beyond it: an interval that lies beyond is empty.
         """
-        y, turned, scale = Dummy("y", positive=True), Dummy("turned", real=True), sqrt(self.width)
-        inside = body.xreplace({self.state: (turned if self.turn != 1 else S.One) * (end + way * y)})
-        if not inside.is_polynomial(y, turned):
-            raise UnsupportedLaw(
-                f"{body} is averaged at a temperature over {self.state}, whose energy has a kink.",
-                "polynomials of it there",
-            )
-        terms = Poly(inside, y, turned).terms()  # the square of what turns is one
-        if self.decay != 0:
-            return Add(*(c * self.turn ** (m % 2) * factorial(n) / self.decay**n for (n, m), c in terms))
-        reach = way * (self.centre - end) / scale
-        return Add(*(c * self.turn ** (m % 2) * scale**n * phi(n, reach) for (n, m), c in terms))
+        x = Dummy("x", real=True)
+        low, high = self._range
 
-    def _in_box(self, body: Expr) -> Expr:
+        def within(place: Expr) -> Expr:
+            place = place if high is None else Min(place, high)
+            return place if low is None else Max(place, low)
+
+        total = S.Zero
+        turns = (S.One,) if self.turn == 1 else (S.One, S.NegativeOne)
+        for turn in turns:
+            inside = body.xreplace({ZETA: (self.state - self.centre) / sqrt(self.width)})
+            breaks, pieces = self._cases(inside.xreplace({self.state: turn * x}), x)
+            ends = [low, *map(within, breaks), high]
+            whole = Add(*(self._between(p, x, *pair) for p, pair in zip(pieces, pairwise(ends), strict=True)))
+            total += whole if len(turns) == 1 else (1 + turn * self.turn) / 2 * whole
+        return total
+
+    @property
+    def _range(self) -> tuple[Expr | None, Expr | None]:
+        """Where the state may be; None where it has no end."""
+        if self.box:
+            low, high = self.box
+            return low, high
+        if not self.end:
+            return None, None
+        end, way = self.end
+        return (end, None) if way > 0 else (None, end)
+
+    def _cases(self, body: Expr, x: Symbol) -> tuple[list[Expr], list[Expr]]:
+        try:
+            return to_piecewise_polynomial(body, x)
+        except NotPiecewisePolynomial as error:
+            where = "between two bounds" if self.box else "whose energy has a kink"
+            raise UnsupportedLaw(
+                f"{body.xreplace({x: self.state})} is averaged at a temperature over {self.state}, {where}.",
+                "polynomials of it there, by cases whose ends have a known order",
+            ) from error
+
+    def _between(self, body: Expr, x: Symbol, low: Expr | None, high: Expr | None) -> Expr:
+        """The average of a polynomial on an interval that ends on one side or on both."""
+        if body == 0 or low == high:
+            return S.Zero
+        if low is None or high is None:
+            way = 1 if high is None else -1
+            return self._beyond(body, x, low if high is None else high, way)
+        if self.decay == 0:
+            return self._in_box(body, x, low, high)
+        way = 1 if self._range[1] is None else -1
+        near, far = (low, high) if way > 0 else (high, low)
+        return self._beyond(body, x, near, way) - self._beyond(body, x, far, way)
+
+    def _beyond(self, body: Expr, x: Symbol, end: Expr, way: int) -> Expr:
+        """The average of a polynomial on one side of an end, zero on the other: in powers of what is beyond the end."""
+        y, scale = Dummy("y", positive=True), sqrt(self.width)
+        terms = Poly(body.xreplace({x: end + way * y}), y).terms()
+        if self.decay != 0:
+            first = next(e for e in self._range if e is not None)
+            later = exp(-self.decay * way * (end - first))
+            return later * Add(*(c * factorial(n) / self.decay**n for (n,), c in terms))
+        reach = way * (self.centre - end) / scale
+        return Add(*(c * scale**n * phi(n, reach) for (n,), c in terms))
+
+    def _in_box(self, body: Expr, x: Symbol, low: Expr, high: Expr) -> Expr:
         """The average of a polynomial between two ends, zero elsewhere.
 
         The box is turned such that the Gaussian lies on its upper side: what is left of it there is a difference of
         two tails, of which the second is the smaller one by far if both are small.
         """
-        low, high = self.box
         middle, half, scale = (low + high) / 2, (high - low) / 2, sqrt(self.width)
         way = Piecewise((S.One, self.centre >= middle), (S.NegativeOne, True))
         away, y = Abs(self.centre - middle), Dummy("y", real=True)
-        inside = body.xreplace({ZETA: (self.state - self.centre) / scale}).xreplace({self.state: middle + way * y})
-        if not inside.is_polynomial(y):
-            raise UnsupportedLaw(
-                f"{body} is averaged at a temperature over {self.state} between two bounds.", "polynomials of it there"
-            )
 
         def below(end: Expr, power: int) -> Expr:
             """E[y**power] where y is below an end, in powers of what is missing to it."""
             lacks = (scale**n * phi(n, (end - away) / scale) for n in range(power + 1))
             return Add(*(binomial(power, n) * end ** (power - n) * (-1) ** n * m for n, m in enumerate(lacks)))
 
-        terms = Poly(inside, y).terms()
+        terms = Poly(body.xreplace({x: middle + way * y}), y).terms()
         return Add(*(c * (below(half, n) - below(-half, n)) for (n,), c in terms))
 
     @property

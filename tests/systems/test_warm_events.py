@@ -1,0 +1,98 @@
+"""Probabilities of events under the measure, for priors of every kind: against sums over a grid of states."""
+
+import numpy as np
+import pytest
+from sympy import Abs, And, Eq, Ge, Gt, Max, Ne, Piecewise, Rational, Sum, Symbol, cos
+
+from symcavity import Coupling, Feature, N, P, Problem, Quenched, UnsupportedLaw, alpha, average, expect, i, mu
+
+x, w, n = Coupling("x"), Feature("w"), Feature("n", values=(0, 1))
+beta, half, third = Symbol("beta", positive=True), Rational(1, 2), Rational(1, 3)
+t, e, y = Quenched("t", i), Quenched("e", mu), Quenched("y", mu)
+VALUES = {beta: Rational(3, 2), alpha: 2, t: {0: half, 1: half}, e: {0: 1}}
+GRID = (np.arange(-8 * 1200, 8 * 1200) + 0.5) / 1200  # ends of events lie between its points
+
+
+def measure(energy, bounds=(), state=w[i]):
+    field = Sum(x[mu, i] * (state - t[i]), (i, 1, N))
+    return Problem(Sum((field + e[mu]) ** 2, (mu, 1, P)) / 2 + Sum(energy, (i, 1, N)), list(bounds)).gibbs(beta)
+
+
+PRIORS = {
+    "square": (measure(w[i] ** 2 / 2), lambda v: v**2 / 2),
+    "modulus": (measure(Abs(w[i] - third)), lambda v: np.abs(v - 1 / 3)),
+    "both": (measure(Abs(w[i]) + w[i] ** 2 / 2), lambda v: np.abs(v) + v**2 / 2),
+    "box": (measure(w[i], [w[i] >= -1, w[i] <= 2]), lambda v: np.where((v >= -1) & (v <= 2), v, np.inf)),
+    "end": (measure(w[i], [w[i] >= third]), lambda v: np.where(v >= 1 / 3, v, np.inf)),
+}
+EVENTS = {
+    Gt(w[i], 0): lambda v, _: v > 0,
+    Gt(Abs(w[i]), half): lambda v, _: np.abs(v) > 0.5,
+    And(w[i] > 0, w[i] < half): lambda v, _: (v > 0) & (v < 0.5),
+    Gt(w[i], t[i]): lambda v, t: v > t,
+    Max(half, w[i]) ** 2: lambda v, _: np.maximum(0.5, v) ** 2,
+}
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_events_against_a_grid_of_states(name):
+    """The field of a weight has the mean r*t and the variance alpha*E/(1 + S)**2; F = -r, r = alpha/(1 + S)."""
+    problem, energy = PRIORS[name]
+    solution = problem.cavity().solve(VALUES)
+    second, square = (float(solution[average(b)]) for b in (w[i] ** 2, expect(w[i]) ** 2))
+    error = float(solution[average((expect(w[i]) - t[i]) ** 2)])
+    rate = 2 / (1 + 1.5 * (second - square))
+    z, weight = np.polynomial.hermite_e.hermegauss(60)
+    weight /= weight.sum()
+    found = {}
+    with np.errstate(over="ignore"):
+        for at in (0, 1):
+            for node, share in zip(z, weight, strict=True):
+                eta = rate * at + rate * np.sqrt(error / 2) * node
+                law = np.exp(-1.5 * (energy(GRID) - eta * GRID + rate * GRID**2 / 2))
+                law /= law.sum()
+                for event, holds in EVENTS.items():
+                    p = np.sum(law * holds(GRID, at))
+                    found[event] = found.get(event, 0) + share / 2 * np.array([p, p**2])
+    for event, (mean, twice) in found.items():
+        assert float(solution[average(expect(event))]) == pytest.approx(mean, rel=2e-6), event
+        assert float(solution[average(event)]) == pytest.approx(mean, rel=2e-6), event
+        assert float(solution[average(expect(event) ** 2)]) == pytest.approx(twice, rel=2e-6), event
+    assert float(solution[average(expect(Eq(w[i], 0)))]) == 0
+    assert float(solution[average(expect(Ne(w[i], 1)))]) == 1
+
+
+def test_events_of_a_spike_and_a_slab():
+    """The share that is exactly zero is that of the switch; the rest lies on both sides."""
+    measured = measure(n[i] + w[i] ** 2 / 2, state=n[i] * w[i])
+    solution = measured.cavity().solve(VALUES)
+    effect = n[i] * w[i]
+    zero, above, below, on = (
+        float(solution[average(expect(c))]) for c in (Eq(effect, 0), effect > 0, effect < 0, Eq(n[i], 1))
+    )
+    assert zero == pytest.approx(1 - on, rel=1e-12)
+    assert above + below == pytest.approx(on, rel=1e-12)
+    assert float(solution[average(expect(Ge(effect, 0)))]) == pytest.approx(zero + above, rel=1e-12)
+    residual = Sum(x[mu, i] * (effect - t[i]), (i, 1, N)) + e[mu]
+    sim = measured.simulate(VALUES, N=20, seeds=8)
+    for observable in (average(residual**2), average(expect(effect > 0)), average(expect(Eq(effect, 0)))):
+        seen = sim[observable]
+        assert abs(float(seen) - float(solution[observable])) < 4 * seen.stderr + 0.02
+
+
+def test_events_of_a_field_with_a_kink():
+    """Hinges with labels of either sign: a margin is on one of the sides of any place."""
+    h = Sum(x[mu, i] * w[i], (i, 1, N))
+    hinge = Problem(Sum(Max(0, 1 - y[mu] * h), (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)) / 2).gibbs(beta)
+    solution = hinge.cavity().solve({beta: 2, alpha: 2, y: {1: third, -2: 2 * third}})
+    above, below, large = (float(solution[average(expect(c))]) for c in (h > third, h < third, Abs(h) > third))
+    assert above + below == pytest.approx(1, rel=1e-12)
+    assert above < large < 1
+    step = Piecewise((1, h > third), (0, True))
+    assert float(solution[average(step)]) == pytest.approx(above, rel=1e-12)
+
+
+def test_what_is_no_polynomial_by_cases_is_refused():
+    solution = PRIORS["modulus"][0].cavity().solve(VALUES)
+    with pytest.raises(UnsupportedLaw, match="polynomials of it there, by cases"):
+        solution[average(expect(cos(w[i])))]
