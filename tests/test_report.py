@@ -145,3 +145,15 @@ def test_a_report_that_cannot_draw_is_refused_before_any_work(tmp_path, monkeypa
     assert main(["report", "gardner", "kappa=1/2", "-o", str(tmp_path / "made")]) != 0
     assert "matplotlib is not installed" in capsys.readouterr().err
     assert not (tmp_path / "made").exists()
+
+
+def test_values_that_instances_cannot_have_are_refused_before_long_work(tmp_path, capsys, monkeypatch):
+    """An array of two values is a law of the theory, but no value for each of a hundred sites."""
+    monkeypatch.setattr(Derivation, "verify", lambda *_args, **_options: pytest.fail("long work"))
+    declared = DECLARATION.replace("gamma * Sum(", "Sum(Quenched('c', i)[i] * ").replace("N, P,", "N, P, Quenched,")
+    (tmp_path / "costs.py").write_text(declared)
+    words = ["alpha=2", "c=1,2", "--N", "100", "-o", str(tmp_path / "out")]
+    assert main(["report", str(tmp_path / "costs.py"), *words]) == 2
+    said = capsys.readouterr().err
+    assert "2 values are given for c, and N = 100" in said
+    assert "1:1/2,-1:1/2" in said

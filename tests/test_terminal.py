@@ -43,6 +43,7 @@ def run(capsys, tmp_path, monkeypatch):
         ("give 1 more, such as {kappa: ...}", "give 1 more, such as kappa=..."),
         ("{N: 400, ...} in solve(...)", "N=400"),
         ("{y: {1: '1/2', -1: '1/2'}}", "y=1:1/2,-1:1/2"),
+        ("values with weights, {1: 1/2, -1: 1/2}", "values with weights, 1:1/2,-1:1/2"),
         ("{g_S: Ball(5, 1)}", "'g_S=Ball(5, 1)'"),
         ("N=400, or a list N=[100, 200, 400]", "--N 400, or a list --N 100,200,400"),
         ("dps <= 15; more digits, dps=30", "dps <= 15; more digits, --dps 30"),

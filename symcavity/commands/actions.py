@@ -128,7 +128,7 @@ def solve(args: argparse.Namespace) -> int:
     for observable in shown.values():
         theory.observable(observable)
     solution = theory.solve(values, dps=args.dps, timeout=args.timeout, certify=args.certify)
-    extra = {text: solution[observable] for text, observable in shown.items()}
+    extra = named_values(system, solution) | {text: solution[observable] for text, observable in shown.items()}
     if args.json:
         print(json.dumps(solved(args, system, values, solution, extra), indent=2))
         return 0
@@ -144,6 +144,18 @@ def _digits(value: Any, digits: int) -> str:
     from symcavity.algebra.precision import mp
 
     return str(mp.nstr(value, digits))
+
+
+def named_values(system: BipartiteSystem, solution: Any) -> dict[str, Any]:
+    """The observables that a declaration has names for, where they have values; why one has none is said."""
+    found = {}
+    for name in (str(name) for name in system.named):
+        if name not in {str(symbol) for symbol, _ in solution.rows()}:
+            try:
+                found[name] = solution[name]
+            except SymcavityError as error:
+                say(f"{name}: {error.found}")
+    return found
 
 
 def solved(

@@ -248,6 +248,7 @@ def in_shell(text: str) -> str:
     text = re.sub(rf"\b({_OPTIONS})=(?=[\d ;,.]|$)", r"--\1 ", text)
     law = str.maketrans("", "", " '")
     text = re.sub(r"\{(\w+): \{([^{}]*)\}\}", lambda m: f"{m[1]}={m[2].translate(law)}", text)
+    text = re.sub(r"\{(-?\d[^{}:]*: [^{}]*)\}", lambda m: m[1].translate(law), text)  # the law of one parameter
     pairs = r"\{(?!value\b)(\w+(?:/\w+)?: [^{}]*?)(?:, \.\.\.)?\}(?: in solve\(\.\.\.\))?"
     text = re.sub(r"\{(\w+): (\w+\([^()]*\))\}", r"'\1=\2'", text)  # parentheses, which a shell would read, are quoted
     text = re.sub(pairs, lambda m: re.sub(r"(?:^|, )(\w+(?:/\w+)?): ", r" \1=", m[1]).strip(), text)

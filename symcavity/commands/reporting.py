@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symcavity.commands.actions import FAILED, finite_values, load_system, solved, theory_of
+from symcavity.commands.actions import FAILED, finite_values, load_system, named_values, solved, theory_of
 from symcavity.commands.arguments import read_pairs, split_pairs, whole_numbers
 from symcavity.commands.files import say
 from symcavity.commands.sweeping import run_sweep
@@ -22,6 +22,7 @@ from symcavity.errors import SymcavityError, ValuesError
 from symcavity.finite.compare import Comparison, compare
 from symcavity.finite.plots import need_matplotlib, plot_distribution
 from symcavity.finite.run import simulate
+from symcavity.finite.setup import check_sizes, prepare
 from symcavity.finite.simulation import Simulation
 from symcavity.loading import is_file
 from symcavity.model.kinds import N
@@ -61,6 +62,7 @@ def make_report(args: argparse.Namespace) -> int:
     extra = [("The declaration", _declaration(system))]
     if args.values:  # what is quick stands first, and so do its errors
         extra.append(("Numbers", _numbers(folder, args, system, theory, values)))
+        _draw_one(args, system, theory, values)
     if args.sweep:
         extra.append(("A sweep", _swept(folder, args, system, theory)))
     derivation = theory.derivation
@@ -150,13 +152,22 @@ def _numbers(
 ) -> str:
     given = {k: v for k, v in values.items() if k != N}
     solution = theory.solve(given, dps=args.dps)
-    extra = {text: solution[read_observable(text, system, theory.order_parameters)] for text in args.show}
+    shown = {text: solution[read_observable(text, system, theory.order_parameters)] for text in args.show}
+    extra = named_values(system, solution) | shown
     found = solved(args, system, given, solution, extra)
     (folder / "numbers.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     rows = "".join(
         f"<tr><td><code>{escape(k)}</code></td><td>{escape(v)}</td></tr>" for k, v in found["observables"].items()
     )
     return f'<div class="wide">{solution._repr_html_()}{f"<table>{rows}</table>" if rows else ""}</div>'
+
+
+def _draw_one(args: argparse.Namespace, system: BipartiteSystem, theory: Theory, values: dict[Any, Any]) -> None:
+    """Draw one instance of each size, whose values may not fit: arrays have one entry a site."""
+    point = finite_values({k: v for k, v in values.items() if k != N}, system, theory)
+    setup = prepare(system, point, args.couplings)
+    for size in check_sizes(whole_numbers(args.N, "--N"), setup.values):
+        setup.instance(size, 0)
 
 
 def _instances(

@@ -23,7 +23,7 @@ from symcavity.model.convex_law import holds_set, regime_of
 from symcavity.model.quantities import Family, SiteQuantity, Variable
 from symcavity.model.support import stays_whole
 from symcavity.model.system import System
-from symcavity.model.typed import OBJECTIVE, observable_of
+from symcavity.model.typed import observable_of
 from symcavity.shapes.base import WHOLE
 from symcavity.writing.displays import Formula, html
 
@@ -47,7 +47,7 @@ class ComparisonRow:
     scatter : Scatter or None
         N times the variance between instances, in theory and simulation, where it was asked for.
     typed : str
-        The text by which the observable was named, if it was: ``objective``.
+        The text by which the observable was named, if it was: ``objective``, or a name that the declaration gives.
     """
 
     observable: Expr
@@ -59,8 +59,8 @@ class ComparisonRow:
 
     @property
     def shown(self) -> Expr:
-        """By what a table names it: the minimum, whose formula is long, by its name."""
-        return Symbol(self.typed) if self.typed == OBJECTIVE else self.observable
+        """By what a table names it: its name, where it was asked for by that."""
+        return Symbol(self.typed) if self.typed.isidentifier() else self.observable
 
     @property
     def z(self) -> float:
@@ -287,7 +287,7 @@ def compare(
         The simulation; several sizes are extrapolated in 1/N.
     observables : iterable of Expr, optional
         Averages, sums, responses and their combinations; by default second moments, means and signs of
-        the variables, and responses.
+        the variables, responses, and what the declaration has names for.
     scatter : bool
         Whether the variance between instances is compared, too: of one size.
 
@@ -320,10 +320,11 @@ def compare(
         raise ValuesError(f"{theory!r} has no values to compare.", "a theory, or a solution of one")
     if observables is None:
         chosen = [(observable, "") for observable in default_observables(sim.system)]
+        chosen += [(observable_of(name, sim.system), str(name)) for name in sim.system.named]
     else:
         several = not isinstance(observables, str | Expr | Family)
         given = observables if several else [observables]
-        chosen = [(_observable(o, sim.system, theory), o if isinstance(o, str) else "") for o in given]
+        chosen = [(_observable(o, sim.system, theory), str(o) if isinstance(o, str | Symbol) else "") for o in given]
     rows = []
     for observable, typed in chosen:
         try:

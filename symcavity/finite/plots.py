@@ -17,6 +17,7 @@ from symcavity.model.typed import observable_of
 
 BLUE, RED, GREY = "#1b6ca8", "#c0392b", "#8a8a8a"
 COLOURS = ("#1b6ca8", "#c0392b", "#2e8b57", "#d08c00", "#6a4c93", "#3b3b3b", "#17a2a2", "#b5478a")
+ROUNDED = 1e-9  # of the mass of an atom: what rounding leaves where there is none
 
 
 def need_matplotlib() -> None:
@@ -133,12 +134,20 @@ def plot_distribution(
     expr = quantity.at_site() if isinstance(quantity, Family) else observable_of(quantity, sim.system)
     values = np.ravel(sim.values(expr)).astype(float)
     atoms, at_atom = find_atoms(values)
-    rest = values[~at_atom]
 
     def theory(relation: Any) -> float:
         return float(solution[average(relation)])
 
-    masses = {v: 1 - theory(expr > exact(v)) - theory(expr < exact(v)) for v in atoms} if solution is not None else {}
+    def mass(value: float) -> float:
+        return 1 - theory(expr > exact(value)) - theory(expr < exact(value))
+
+    if solution is not None:  # an end that few sites have reached
+        ends = {float(values[~at_atom].min()), float(values[~at_atom].max())} if not at_atom.all() else set()
+        for value in (v for v in ends if mass(v) > ROUNDED):
+            here = values == value
+            atoms[value], at_atom = float(np.mean(here)), at_atom | here
+    rest = values[~at_atom]
+    masses = {v: mass(v) for v in atoms} if solution is not None else {}
     if rest.size:
         low, high = float(rest.min()), float(np.quantile(rest, 0.9995))
         inner = [v for v in atoms if v <= low or v >= high]  # a continuous part often begins where an atom is

@@ -204,8 +204,8 @@ class Theory:
             ``"q_w"``, ``"average(w[i]**2)"``, ``"K/N"``.
         """
         words = {str(s): s for s in (*self.scaled_unknowns, *self.system.named)}
-        if isinstance(key, str) and key in words:
-            return words[key]
+        if isinstance(key, str | Symbol) and str(key) in words:
+            return words[str(key)]
         return observable_of(key, self.system, words.values())
 
     def in_words(self, key: Any) -> Expr:

@@ -163,7 +163,7 @@ def read_observable(text: str, system: System, more: Iterable[Symbol] = ()) -> E
     words |= {q.name: q for q in system.quenched}
     words |= {f.components[0].name: f.components[0] for f in [*words.values()] if f.components}
     words |= {q.family.name: q.family for q in (regime_of(s) for s, law in system.laws.items() if holds_set(law))}
-    words |= {s.name: s for s in (*system.parameters, *system.globals, *more)}
+    words |= {s.name: s for s in (*system.parameters, *system.globals, *system.named, *more)}
     words |= {str(s): s for k in system.kinds for s in (k.index, k.ratio) if s.is_Symbol}
     words |= {k.size.name: k.size for k in system.kinds}
     if OBJECTIVE in text and system.record is not None:
@@ -191,6 +191,8 @@ def read_observable(text: str, system: System, more: Iterable[Symbol] = ()) -> E
 def observable_of(key: Any, system: System, more: Iterable[Symbol] = (), hint: str = "") -> Expr:
     """What a user names an observable by: an expression as it is, a text read in the words of a declaration.
 
+    Names that the declaration gives to observables are written out, unless they are among ``more``.
+
     Parameters
     ----------
     key : Expr, number or str
@@ -206,12 +208,17 @@ def observable_of(key: Any, system: System, more: Iterable[Symbol] = (), hint: s
     DeclarationError, ValuesError
         For what is no expression with one value.
     """
-    found = read_observable(key, system, more) if isinstance(key, str) else key
+    more, named = tuple(more), {str(name): value for name, value in system.named.items()}
+    found = named.get(str(key)) if isinstance(key, str) or type(key) is Symbol else None
+    if found is None:
+        found = read_observable(key, system, more) if isinstance(key, str) else key
     if isinstance(found, Family):
         raise DeclarationError(
             f"{found} is a family of variables, not a number.", f"average({found.at_site()}), response({found})", hint
         )
     expr = as_sympy(found, "The observable")
+    while names := {name: value for name, value in system.named.items() if name not in more and expr.has(name)}:
+        expr = expr.xreplace(names)
     if not isinstance(expr, Expr):
         raise DeclarationError(
             f"{expr!s:.80} is not a number.", "averages, responses and their functions", f"average({expr!s:.80})"

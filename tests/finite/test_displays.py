@@ -4,9 +4,9 @@ import importlib.util
 
 import numpy as np
 import pytest
-from sympy import Rational, Symbol
+from sympy import Max, Rational, Sum, Symbol
 
-from symcavity import Equation, ValuesError, alpha, average
+from symcavity import ConvexProblem, Coupling, Equation, Feature, N, P, ValuesError, alpha, average, i, mu
 from symcavity.derivations import soft_margin
 from symcavity.finite.plots import plot_distribution
 from symcavity.finite.swept import Sweep
@@ -185,3 +185,38 @@ def test_no_raw_objects_are_printed(theory):
         assert "origins" not in shown
         assert "Step(" not in shown
     assert "<eta^0**2> = q_w" in str(theory.datum)
+
+
+def test_an_atom_at_an_end_that_few_sites_reach_is_no_spike_of_the_density():
+    """Fewer than one weight in a hundred has its largest value."""
+    x, v, penalty = Coupling("x"), Feature("v"), Symbol("C", positive=True)
+    short = Sum(Max(0, 1 - Sum(x[mu, i] * v[i], (i, 1, N))), (mu, 1, P))
+    capped = ConvexProblem(Sum(v[i] ** 2, (i, 1, N)) / 2 + penalty * short, subject_to=[v[i] <= Rational(17, 10)])
+    values = {alpha: 1, penalty: 1}
+    solution, sim = capped.cavity().solve(values), capped.simulate(values, N=60, seeds=4)
+    top = float(sim.values(v[i]).max())
+    share = float(np.mean(sim.values(v[i]) == top))
+    assert top == pytest.approx(1.7)
+    assert 0 < share < 0.01
+    ax = plot_distribution(sim, v, solution=solution, bins=12)
+    curve = ax.get_lines()[0].get_ydata()
+    assert curve[-1] < 0.2 * max(curve)
+    stems = [line.get_xydata()[-1] for line in ax.figure.axes[1].get_lines() if len(line.get_xdata()) == 2]
+    ends = dict(map(tuple, stems))
+    assert ends[top] == pytest.approx(float(solution[average(v[i] >= Rational(17, 10))]), abs=1e-9)
+
+
+def test_names_of_observables_are_read_and_compared_in_instances():
+    share, twice = Symbol("n"), Symbol("m")
+    named = ConvexProblem(
+        soft_margin.problem.minimize,
+        subject_to=soft_margin.problem.subject_to,
+        named={share: average(lam > 0), twice: 2 * share},
+    )
+    sim = named.simulate({alpha: 2, C: 1}, N=30, seeds=4)
+    direct = sim[average(lam > 0)]
+    assert sim["n"].mean == sim[share].mean == direct.mean
+    assert sim["m"].mean == pytest.approx(2 * direct.mean)
+    table = named.cavity().compare(sim)
+    assert [str(row.shown) for row in table][-2:] == ["n", "m"]
+    assert table["m"].theory == pytest.approx(2 * table["n"].theory)
