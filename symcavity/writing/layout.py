@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -289,10 +289,7 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
         if not new:
             before = ["There is nothing left to be solved in ", *_cite(known), "."]
     elif known is not None:  # each equation stands once
-        lead = _unended(before)
-        verb = collects or (isinstance(lead[-1], str) and lead[-1].split()[-1:] in _VERBS)
-        which = " " if verb else ", which are " if known.several else ", which is "
-        before = [*lead, which, *_cite(known), " and" if new else "."]
+        before = [*_citing(before, known, verb=bool(collects)), " and" if new else "."]
     for place, fragment in enumerate(before):
         if isinstance(fragment, Show):
             flush()
@@ -306,13 +303,7 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     new = [claim for claim in new if claim not in repeated]
     if new:
         blocks += numbers.display(new, step.key)
-    for shift in sorted(set(repeated.values())):
-        some = [claim for claim, when in repeated.items() if when == shift]
-        span = numbers.joined(numbers.shown[_said(_undated(claim))] for claim in some)
-        words: Fragments = ["Likewise "] if isinstance(blocks[-1:] and blocks[-1], Display) else []
-        words += [*listed(claim.lhs for claim in some), plural(len(some), " is", " are")]
-        words += [" given by ", *_cite(span), ", with all that stands on the right at step "] if span else []
-        blocks.append(Paragraph((*words, formula("t + 1" if shift else "t"), ". "), goes_on=True))
+    blocks += _likewise(repeated, numbers, follows=bool(blocks) and isinstance(blocks[-1], Display))
     _stand_in(step, numbers)
     displayed = [row for part in said.before if isinstance(part, Show) for row in part.rows]
     here = meanings([*displayed, *step.claims], numbers.notation)
@@ -326,6 +317,26 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     flush(why=True)
     numbers.ends = blocks[-1] if blocks else numbers.ends
     return tuple(blocks)
+
+
+def _citing(before: Fragments, known: Span, *, verb: bool) -> Fragments:
+    """What stands before equations, and where those of them stand that are not written again."""
+    lead = _unended(before)
+    verb = verb or (isinstance(lead[-1], str) and lead[-1].split()[-1:] in _VERBS)
+    which = " " if verb else ", which are " if known.several else ", which is "
+    return [*lead, which, *_cite(known)]
+
+
+def _likewise(repeated: Mapping[Equation, int], numbers: _Numbers, *, follows: bool) -> Iterator[Paragraph]:
+    """Sentences on equations that are others at another step; the first of them may follow a display."""
+    for shift in sorted(set(repeated.values())):
+        some = [claim for claim, when in repeated.items() if when == shift]
+        span = numbers.joined(numbers.shown[_said(_undated(claim))] for claim in some)
+        words: Fragments = ["Likewise "] if follows else []
+        words += [*listed(claim.lhs for claim in some), plural(len(some), " is", " are")]
+        words += [" given by ", *_cite(span), ", with all that stands on the right at step "] if span else []
+        yield Paragraph((*words, formula("t + 1" if shift else "t"), ". "), goes_on=True)
+        follows = False
 
 
 def _undated(claim: Equation) -> Equation:

@@ -184,6 +184,10 @@ class Layout:
         breaks = [
             self._boundary(order[k], order[k + 1], k, layouts, points, call, seen[0]) for k in range(len(order) - 1)
         ]
+        return self._in_order(order, breaks, needed)
+
+    def _in_order(self, order: Sequence[int], breaks: Sequence[Expr], needed: tuple[Any, ...]) -> Arranged:
+        """The regions of branches in one order, with what this order assumes of their ends."""
         ends: list[Expr | None] = [None, *breaks, None]
         regions = tuple(
             Region(ends[k], ends[k + 1], self.branches[b].values, self.branches[b].implicit, self.branches[b].label)
