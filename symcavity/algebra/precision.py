@@ -42,7 +42,22 @@ class _Alone(ContextDecorator):
 alone = _Alone()
 
 
-class _Own(MPContext):
+class _Sound(MPContext):
+    """A context whose logarithm is that of a number a little above 1/4, too: mpmath 1.3 takes it for one above 1."""
+
+    def init_builtins(self) -> None:
+        super().init_builtins()
+        self.ln = self._wrap_libmp_function(_log, mpmath.libmp.mpc_log)
+
+
+def _log(x: Any, prec: int, rounding: str = "n") -> Any:
+    """The logarithm; of a number between 1/4 and 1/2 with no more digits than it is asked for, where none cancel."""
+    _, _, exponent, bits = x
+    rounded = mpmath.libmp.mpf_pos(x, prec + 5, "n") if exponent + bits == -1 else x
+    return mpmath.libmp.mpf_log(rounded, prec, rounding)
+
+
+class _Own(_Sound):
     """A context whose precision is changed by one thread at a time."""
 
     @contextmanager
@@ -78,7 +93,7 @@ def context(prec: int) -> Any:
     """Return this thread's mpmath context of a precision in bits."""
     known = _LOCAL.__dict__.setdefault("contexts", {})
     if prec not in known:
-        known[prec] = MPContext()
+        known[prec] = _Sound()
         known[prec].prec = prec
     return known[prec]
 

@@ -55,6 +55,26 @@ def test_a_kink_at_zero_holds_the_states():
     assert solution[size] == solution[response(w)] == solution[average(Abs(w[i]))] == 0
 
 
+@pytest.mark.parametrize("load", ["1/2", 2, 5, 6])
+def test_the_price_of_the_largest_weight_holds_all(load):
+    """Zero is the minimum as long as the norm of the slope there is below the price: the load is less than 2 pi."""
+    m = Global("M")
+    problem = ConvexProblem(N * m + data((u - Rational(1, 2)) ** 2) / 2, [Abs(w[i]) <= m])
+    solution = problem.cavity().solve({alpha: load})
+    assert solution[m] == solution[size] == 0
+    assert float(solution["q_lambda"]) == pytest.approx(1 / 4, rel=1e-12)
+    assert float(solution["objective"]) == pytest.approx(float(Rational(load)) / 8, rel=1e-12)
+
+
+def test_the_largest_weight_moves_beyond():
+    """Beyond a load of 2 pi the slope at zero is steeper than the price: the largest weight is that of instances."""
+    m = Global("M")
+    problem = ConvexProblem(N * m + data((u - Rational(1, 2)) ** 2) / 2, [Abs(w[i]) <= m])
+    solution, simulation = problem.cavity().solve({alpha: 8}), problem.simulate({alpha: 8}, N=120, seeds=6)
+    assert float(solution[m]) > 0.01
+    assert abs(simulation[size].z(solution[size])) < 4.5
+
+
 def test_many_kinks_of_which_one_holds_the_states():
     """What remains of a limit at a finite depth is no sign that it ends further on."""
     loss = sum(Abs(u - Rational(k, 5)) / 10 for k in range(-5, 6))
