@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from sympy import Add, Expr, Matrix, S, Symbol, eye
+from sympy import Add, Dummy, Expr, Matrix, S, Symbol, eye
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.method.legs import Leg, Two
@@ -102,7 +103,7 @@ class Resolvent:
             back = Matrix([[self.back((a, b)) for b in own] for a in own])
             means = Matrix([[self.symbols[a, b] for b in own] for a in own])
             if any(self.pair.over_sites(e) != e for e in local):  # sites differ
-                sites = local * (eye(len(own)) - back * local).inv(method="ADJ")
+                sites = local * _inverse(eye(len(own)) - back * local)
                 means = sites.applyfunc(self.pair.over_sites)
             else:
                 means = local + local * back * means
@@ -111,3 +112,10 @@ class Resolvent:
                     found.setdefault(self.symbols[a, b], means[k, m])
         z, entry = self.argument, self.symbols[self.pair.target]
         return [*(Equation(s, e) for s, e in found.items()), Equation(self.value, 1 / z + entry / z**2)]
+
+
+def _inverse(matrix: Any) -> Any:
+    """The inverse, by Cramer's rule: entries are symbols to the arithmetic, which nothing simplifies."""
+    names = {e: Dummy(f"n{k}") for k, e in enumerate(dict.fromkeys(matrix)) if e.free_symbols}
+    plain = matrix.xreplace(names)
+    return (plain.adjugate() / plain.det(method="berkowitz")).xreplace({name: e for e, name in names.items()})

@@ -270,8 +270,8 @@ def _prepared(step: Step) -> tuple[Pair, LinearInstances, dict[Symbol, np.ndarra
     return (pair, *memory[key])
 
 
-def _agrees(value: float, samples: np.ndarray, features: int) -> bool:
-    error = float(np.std(samples, ddof=1)) / np.sqrt(len(samples))
+def _agrees(value: float, samples: np.ndarray, features: int, rounding: float = 0.0) -> bool:
+    error = float(np.std(samples, ddof=1)) / np.sqrt(len(samples)) + rounding
     return bool(abs(value - np.mean(samples)) < LIMIT * error + ALLOWED / features * abs(value))
 
 
@@ -329,5 +329,6 @@ def resolvent(step: Step, _dps: int) -> list[Verdict]:
         for _ in range(STEPS):  # of Newton's method, from what was measured
             gap, slope = call(now, z)
             now = now - np.linalg.solve(slope, np.ravel(gap))
-        ok &= all(_agrees(value, row, instances.features) for value, row in zip(now, seen.T, strict=True))
+        rounding = len(now) * float(np.finfo(float).eps) * float(max(abs(now)))  # of linear equations of all of them
+        ok &= all(_agrees(value, row, instances.features, rounding) for value, row in zip(now, seen.T, strict=True))
     return result(SIMULATION, ok, f"linear instances of {SITES} sites, {SEEDS} seeds", "linear instances differ")
