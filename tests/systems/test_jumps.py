@@ -297,11 +297,6 @@ def test_another_word_than_lowest_or_local():
         MAGNET.cavity(select="best")
 
 
-def test_instances_of_continuous_states_are_refused():
-    with pytest.raises(UnsupportedLaw, match="discrete states"):
-        SUBSET.simulate({alpha: 2, theta: 1, gamma: 1, **TEACHER}, N=8, seeds=2)
-
-
 def test_a_record_is_read_back():
     from symcavity.witness.judge import judge
     from symcavity.writing.exchange import read_derivation, schema

@@ -39,11 +39,12 @@ from symcavity.model.averages import Fluctuating, SiteResponse
 from symcavity.model.laws import Weight
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.thermal.averages import ThermalAverages
+from symcavity.sites.thermal.fluctuation import KINKS
 from symcavity.sites.thermal.parts import ZETA, Part, kink, split
 
 SUPPORTED = (
-    "sites with discrete states and at most one continuous one, whose energy is quadratic at given discrete "
-    "ones; losses of one field"
+    "sites with discrete states and at most one continuous one, which is sent linearly, with an energy that is smooth, "
+    "or quadratic beside one kink or between bounds; losses of one field"
 )
 
 
@@ -116,16 +117,23 @@ class Mixture(ThermalAverages):
         fixed, slope, curvature, rest = split(energy, x)
         constant, share, square, more = split(sent, x)
         bent = kink(rest, x) if rest != 0 and not w.bounds else None
-        if len(free) > 1 or (rest != 0 and bent is None) or square != 0 or more != 0:
+        if len(free) > 1 or square != 0 or more != 0:
             raise UnsupportedLaw(
-                f"The energy {w.energy} of {' and '.join(map(str, free))} is not quadratic at given discrete states.",
+                f"{' and '.join(map(str, free))} are summed over at given discrete states, and {w.state} is sent.",
                 SUPPORTED,
-                "ConvexProblem, of convex energies",
+                "one continuous state a site, which is sent linearly",
             )
+        if rest != 0 and bent is None and (w.bounds or rest.has(*KINKS)):
+            raise UnsupportedLaw(
+                f"The energy {w.energy} of {x} is not quadratic between its kinks and bounds.", SUPPORTED,
+                "ConvexProblem, of convex energies",
+            )  # fmt: skip
+        if rest != 0 and bent is None and not curvature.is_nonnegative:  # the others' answers hold what bends down
+            rest, curvature = rest + curvature * x**2 / 2, S.Zero
         pull = (eta + F * constant) * share - slope
         level = fixed - eta * constant - F * constant**2 / 2
         if bent is None:
-            place, factor = self._gaussian(level, pull, curvature - F * share**2), self._factor(S.Zero, values)
+            place, factor = self._gaussian(level, pull, curvature - F * share**2), self._factor(rest, values)
             return (Part(values, place[0], x, *place[1:], factor, self._box(values)),)
         found: list[Part] = []
         for way, (add, tilt, bend) in zip((-1, 1), bent.sides, strict=True):
