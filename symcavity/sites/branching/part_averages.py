@@ -122,7 +122,7 @@ class SiteParts:
 
     def feels(self, body: Expr, label: SiteQuantity) -> bool:
         """Whether an expression depends on a label, itself or by the states in it."""
-        felt = [k for k, part in enumerate(self.alone) if part.solution.free_symbols & {label}]
+        felt = [k for k, part in enumerate(self.alone) if part.solution.holds(label)]
         through = [r for r in body.atoms(SiteResponse) if r.field == label.family.given and not self.is_crossed(r)]
         return bool(
             body.has(label) or set(felt) & {k for e in (body, *(r.state for r in through)) for k in self.owners(e)}

@@ -132,13 +132,22 @@ class SiteSolution:
         return any(b.implicit for b in self.branches)
 
     @cached_property
-    def free_symbols(self) -> frozenset[Any]:
-        """The symbols that it is made of."""
+    def _made_of(self) -> list[Basic]:
+        """The expressions that it is made of."""
         parts: list[Branch | Region] = [*self.branches, *self.regions]
-        exprs = [e for part in parts for e in (*part.values.values(), *(part.implicit or ()))]
+        exprs: list[Any] = [e for part in parts for e in (*part.values.values(), *(part.implicit or ()))]
         exprs += [e for b in self.branches for e in b.conditions]
         exprs += [end for r in self.regions for end in (r.low, r.high) if end is not None]
-        return frozenset().union(*(e.free_symbols for e in exprs if isinstance(e, Basic)))
+        return [e for e in exprs if isinstance(e, Basic)]
+
+    @cached_property
+    def free_symbols(self) -> frozenset[Any]:
+        """The symbols that it is made of."""
+        return frozenset().union(*(e.free_symbols for e in self._made_of))
+
+    def holds(self, quantity: Any) -> bool:
+        """Whether a quantity of the site stands in it, such as a label."""
+        return any(e.has(quantity) for e in self._made_of)
 
     @cached_property
     def jumping(self) -> frozenset[SiteQuantity]:
