@@ -9,7 +9,7 @@ from typing import Any
 from sympy import Abs, Dummy, Expr, Ge, Gt, Max, Min, Piecewise, S, Symbol, cancel, oo
 from sympy.core.relational import Relational
 
-from symcavity.algebra.gaussian import average_branches, gaussian_average
+from symcavity.algebra.gaussian import GaussianAverage, average_branches, gaussian_average
 from symcavity.algebra.implicit import implicit_average
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
@@ -93,12 +93,14 @@ class RegionAverage:
     def _explicit(self) -> Expr:
         """The average over the inner field, by formulas in each region; events are decided there."""
         values = []
+        inner = {s for g in self.expr.atoms(GaussianAverage) for s in g.bound_symbols}  # of what is integrated as it is
         told = [e for e in self.expr.atoms(Piecewise) if e.atoms(Relational) and e.has(*self.quantities.values())]
+        told = [e for e in told if not e.has(*inner)] if inner else told
         events = {e: Dummy("event") for e in told}
         positive = [a.lhs - a.rhs for a in self.solution.assumed if isinstance(a, Gt | Ge)]
         positive = [e.xreplace(self.no_sources).xreplace(self.outer) for e in positive]
         expr, names = self.expr.xreplace(events), {m: q for q, m in self.quantities.items()}
-        bends = {e: Dummy("bend", real=True) for e in expr.atoms(Abs, Max, Min)}
+        bends = {e: Dummy("bend", real=True) for e in expr.atoms(Abs, Max, Min) if not (inner and e.has(*inner))}
         for k, region in enumerate(self.solution.regions):
             row = {m: self.in_gaussians(v) for m, v in self._states(region.values).items()}
             lying = {e: self.ensemble.on_piece(k, e.xreplace(names)) for e in (*events, *bends)}
