@@ -318,7 +318,8 @@ class GaussianAverage(Expr):
     @property
     def breaks(self) -> list[Expr]:
         """The candidates for kinks and jumps, solved where the switching argument is affine or quadratic."""
-        return [t for t in break_points(self.expr, self.z) if t.free_symbols <= self.free_symbols]
+        own = self.free_symbols
+        return [t for t in break_points(self.expr, self.z) if t.free_symbols <= own]
 
     def doit(self, **hints: Any) -> Expr:
         """Return the closed form where there is one."""
