@@ -6,7 +6,7 @@ from sympy import Heaviside, S, Sum, Symbol
 
 from symcavity import Coupling, Feature, N, P, Problem, i, mu
 from symcavity.method import measure
-from symcavity.sites.thermal import averages, states, strategy
+from symcavity.sites.thermal import averages, ensemble, states
 from symcavity.witness.judge import judge
 
 beta, field, j = Symbol("beta", positive=True), Symbol("H", positive=True), Symbol("j", integer=True)
@@ -47,14 +47,14 @@ def test_the_variance_for_the_response(monkeypatch):
 
 def test_a_feedback_of_the_other_sign(monkeypatch):
     """What the site hears of itself, in a weight whose states it tells apart."""
-    right = strategy.mixture
+    right = ensemble.mixture
 
     def wrong(problem):
         found = right(problem)
         return replace(found, feedback=-found.feedback)
 
     three = Feature("r", values=(-1, 0, 1))
-    monkeypatch.setattr(strategy, "mixture", wrong)
+    monkeypatch.setattr(ensemble, "mixture", wrong)
     pairs = -Sum(three[i] * Sum(J[i, j] * three[j], (j, 1, N)), (i, 1, N)) / 2 - field * Sum(three[i], (i, 1, N))
     assert {"weight", "thermal_sum"} <= failed(pairs)
 
