@@ -217,9 +217,10 @@ class GivenNumbers:
 
     def _given(self, kind: Kind, level: int) -> tuple[dict[Any, np.ndarray], np.ndarray]:
         """The values of the parameters that are given at the sites of a kind, with their weights."""
-        families, law = self.given.parts[kind].given, self.solution.given.laws[kind]
+        families = self.given.parts[kind].given
         if not families:
             return {}, np.ones(1)
+        law = self.solution.given.laws[kind]
         if both := [q for q in self.given.over if q in law.arrays]:
             raise UnsupportedLaw(
                 f"{both[0]} has its values site by site, as {families[0]} has: it does not vary beside it.",
