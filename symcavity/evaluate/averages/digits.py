@@ -211,7 +211,7 @@ class ExactPass:
         digits = prec * 0.30103
         count = int(np.ceil(COUNT * digits / REACHED * STEP**finer)) + 2
         grids = [
-            _LawPoints(g, at, finer) if g.kind == "sites" else _Panels(guide[_in_double(g.key)], at, count, digits)
+            _LawPoints(g, at, finer) if g.kind == "sites" else _Panels(_ends(guide, g.key), at, count, digits)
             for g in self.groups
         ]
         try:
@@ -267,6 +267,13 @@ def _single(expr: Expr, _backend: str) -> Callable[[Environment], Any]:
     """One expression as a function of its environment, at mpmath's precision."""
     one = ExactPass([expr])
     return lambda env: one(env)[0]
+
+
+def _ends(guide: Mapping[Any, np.ndarray], key: tuple[Any, ...]) -> np.ndarray:
+    """The ends of the panels of an average; those over the weights of counts are sums over points in double."""
+    if (found := guide.get(_in_double(key))) is None:
+        raise ValuesError("Averages over the weight of a count are taken in double precision.", "dps <= 15")
+    return found
 
 
 def _in_double(key: tuple[Any, ...]) -> tuple[Any, ...]:
