@@ -23,7 +23,8 @@ from symcavity import (
 )
 from symcavity.errors import NegativeEntropy, UnstableSolution, UnsupportedLaw
 from symcavity.sites.lowest import strategy as lowest
-from symcavity.sites.thermal import strategy, summed
+from symcavity.sites.thermal import ensemble as warm_sites
+from symcavity.sites.thermal import summed
 from symcavity.witness.judge import judge
 
 pytestmark = [
@@ -236,7 +237,7 @@ def test_variances_of_fields_that_are_not_added_up_are_seen(monkeypatch, warm):
         (inner,) = found.fields
         return replace(found, covariance={(inner, inner): ensemble.covariance[inner, inner]}), rule
 
-    for module in (strategy, lowest):
+    for module in (warm_sites, lowest):
         monkeypatch.setattr(module, "as_one", wrong)
     assert {"response", "closure"} & failed(mixed(warm))
 
