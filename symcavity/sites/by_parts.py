@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Matrix, Poly, S, cancel
+from sympy import Add, Dummy, Expr, Heaviside, Matrix, Poly, S, cancel
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
@@ -60,7 +60,8 @@ def weights(
 def infinite_square(body: Expr, jumping: Sequence[SiteResponse], unknowns: Sequence[Any]) -> Expr | None:
     """The average of a body that holds the square of a response that jumps: infinite, as that of a delta function is.
 
-    None where it holds none, or where the sign is not known.
+    None where it holds none, or where the sign is not known. A step of a field that moves nothing of the state, such as
+    that of a teacher, is one on a side of it.
     """
     if not body.is_polynomial(*jumping):
         return None
@@ -69,7 +70,8 @@ def infinite_square(body: Expr, jumping: Sequence[SiteResponse], unknowns: Seque
         return None  # products of responses that jump at places of their own may vanish
     if any(set(site_quantities(factor)) & set(unknowns) for _, factor in steep):
         return None
+    factors = [factor.xreplace(dict.fromkeys(factor.atoms(Heaviside), S.One)) for _, factor in steep]
     for sign, has_sign in ((1, "is_nonnegative"), (-1, "is_nonpositive")):
-        if all(getattr(factor, has_sign) for _, factor in steep):
+        if all(getattr(factor, has_sign) for factor in factors):
             return sign * S.Infinity
     return None

@@ -6,6 +6,7 @@ from sympy import DiracDelta, Eq, Heaviside, Piecewise, S, Sum, Symbol
 
 from symcavity import Coupling, Datum, Feature, N, P, Problem, Sites, Variable, i, mu
 from symcavity.model.quantities import SiteQuantity
+from symcavity.sites import by_parts
 from symcavity.sites.lowest import envelope, site, strategy
 from symcavity.sites.thermal import squares
 
@@ -67,7 +68,7 @@ def test_the_delta_dropped_from_the_record(monkeypatch):
 
 def test_a_finite_stability(monkeypatch):
     """Squares of slopes without their jumps."""
-    monkeypatch.setattr(strategy, "S", SimpleNamespace(Infinity=S.One, Zero=S.Zero, One=S.One))
+    monkeypatch.setattr(by_parts, "S", SimpleNamespace(Infinity=S.One, Zero=S.Zero, One=S.One))
     assert "stability_average" in failed(subset(), ("stability_average",))
 
 

@@ -191,8 +191,9 @@ class SiteEnsemble:
             return out
         stein = [r for r in body.atoms(SiteResponse) if self._jumps(r)]
         if stein:
-            inner = all(self._source(r)[1] == self.solution.inner for r in stein)
-            found = infinite_square(body, stein, self.solution.unknowns) if inner else None
+            fields = {self._source(r)[1] for r in stein}
+            moved = [q for q in self.solution.unknowns if self._moves_with(q, fields)]
+            found = infinite_square(body, stein, moved) if fields == {self.solution.inner} else None
             return self._by_parts(body, stein) if found is None else found
         thresholds = self.thresholds
         if thresholds is not None and (out := thresholds.average(self, body)) is not None:
