@@ -148,9 +148,9 @@ def _digits(value: Any, digits: int) -> str:
 
 def named_values(system: BipartiteSystem, solution: Any) -> dict[str, Any]:
     """The observables that a declaration has names for, where they have values; why one has none is said."""
-    found = {}
-    for name in (str(name) for name in system.named):
-        if name not in {str(symbol) for symbol, _ in solution.rows()}:
+    found, known = {}, {str(symbol) for symbol, _ in solution.rows()}
+    for name in map(str, system.named):
+        if name not in known:
             try:
                 found[name] = solution[name]
             except SymcavityError as error:

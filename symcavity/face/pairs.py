@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from symcavity.face.records import Derivation
 from symcavity.method.fluctuation_steps import Fluctuations as FluctuationsData
@@ -13,9 +14,18 @@ from symcavity.method.moving_pair import MovingPair as MovingPairData
 from symcavity.method.observed import Observed as ObservedData
 from symcavity.method.observed import observed_steps
 from symcavity.method.pair import Pair as PairData
+from symcavity.record.derivation import Step
 
 if TYPE_CHECKING:
     from symcavity.method.pair_resolvent import Resolvent
+
+
+def _followed(theory: Any, steps: Iterable[Step]) -> Derivation:
+    """The record of a theory, and steps of what follows of it."""
+    from symcavity.method.record import record
+
+    first = record(theory)
+    return Derivation.of(replace(first, steps=(*first.steps, *steps)))
 
 
 class Fluctuations(FluctuationsData):
@@ -24,10 +34,7 @@ class Fluctuations(FluctuationsData):
     @cached_property
     def derivation(self) -> Derivation:
         """The record of the theory, and of what follows of two copies that share their couplings in part."""
-        from symcavity.method.record import record
-
-        first = record(self.theory)
-        return Derivation.of(replace(first, steps=(*first.steps, *fluctuation_steps(self))))
+        return _followed(self.theory, fluctuation_steps(self))
 
 
 class ObservedFluctuations(ObservedData):
@@ -36,10 +43,7 @@ class ObservedFluctuations(ObservedData):
     @cached_property
     def derivation(self) -> Derivation:
         """The record of the theory, and of what follows of two copies with a small term in the objective of each."""
-        from symcavity.method.record import record
-
-        first = record(self.theory)
-        return Derivation.of(replace(first, steps=(*first.steps, *observed_steps(self))))
+        return _followed(self.theory, observed_steps(self))
 
 
 class Pair(PairData):
@@ -56,10 +60,8 @@ class Pair(PairData):
     def derivation(self) -> Derivation:
         """The record of the theory, and of what follows of two sites."""
         from symcavity.method.pair_steps import pair_steps
-        from symcavity.method.record import record
 
-        first = record(self.theory)
-        return Derivation.of(replace(first, steps=(*first.steps, *pair_steps(self))))
+        return _followed(self.theory, pair_steps(self))
 
 
 class MovingPair(MovingPairData):
@@ -69,7 +71,5 @@ class MovingPair(MovingPairData):
     def derivation(self) -> Derivation:
         """The record of the theory, and of what follows of two sites."""
         from symcavity.method.moving_pair_steps import moving_pair_steps
-        from symcavity.method.record import record
 
-        first = record(self.theory)
-        return Derivation.of(replace(first, steps=(*first.steps, *moving_pair_steps(self))))
+        return _followed(self.theory, moving_pair_steps(self))

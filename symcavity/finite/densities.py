@@ -13,13 +13,17 @@ _EXTREMA = 8  # a density with more maxima and minima shows the nodes of an aver
 _PIECES, _ORDER = 6, 4  # of the curve through what is rough
 
 
-def find_atoms(values: np.ndarray) -> tuple[dict[float, float], np.ndarray]:
+def find_atoms(
+    values: np.ndarray, is_end: Callable[[float], bool] = lambda _: False
+) -> tuple[dict[float, float], np.ndarray]:
     """Find the values that many sites share, and the share of the sites that have each of them.
 
     Parameters
     ----------
     values : ndarray
         One number for each site.
+    is_end : callable, optional
+        Whether the law has an atom at the least or the largest value, which few sites may have.
 
     Returns
     -------
@@ -33,10 +37,13 @@ def find_atoms(values: np.ndarray) -> tuple[dict[float, float], np.ndarray]:
     cuts = np.flatnonzero(np.diff(values[order]) > 1e-8 * size) + 1
     out: dict[float, float] = {}
     at_atom = np.zeros(values.shape, dtype=bool)
-    for group in np.split(order, cuts):
+    groups = np.split(order, cuts)
+    for k, group in enumerate(groups):
         middle = float(np.median(values[group])) if group.size else np.nan
         at_zero = abs(middle) <= 1e-8 * size
-        if group.size >= max(3, _LEAST * values.size) or (at_zero and group.size > 1):
+        if group.size >= max(3, _LEAST * values.size) or (at_zero and group.size > 1) or (
+            group.size and k in (0, len(groups) - 1) and is_end(middle)
+        ):
             out[0.0 if at_zero else middle] = group.size / values.size
             at_atom[group] = True
     return out, at_atom

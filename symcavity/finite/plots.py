@@ -133,19 +133,13 @@ def plot_distribution(
 
     expr = quantity.at_site() if isinstance(quantity, Family) else observable_of(quantity, sim.system)
     values = np.ravel(sim.values(expr)).astype(float)
-    atoms, at_atom = find_atoms(values)
-
     def theory(relation: Any) -> float:
         return float(solution[average(relation)])
 
     def mass(value: float) -> float:
         return 1 - theory(expr > exact(value)) - theory(expr < exact(value))
 
-    if solution is not None:  # an end that few sites have reached
-        ends = {float(values[~at_atom].min()), float(values[~at_atom].max())} if not at_atom.all() else set()
-        for value in (v for v in ends if mass(v) > ROUNDED):
-            here = values == value
-            atoms[value], at_atom = float(np.mean(here)), at_atom | here
+    atoms, at_atom = find_atoms(values, lambda end: solution is not None and mass(end) > ROUNDED)
     rest = values[~at_atom]
     masses = {v: mass(v) for v in atoms} if solution is not None else {}
     if rest.size:

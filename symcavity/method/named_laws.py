@@ -108,9 +108,13 @@ class NamedLaw:
 
     def told(self, kind: Kind) -> dict[str, list[Expr]]:
         """The functions, and the labels whose probabilities are written as ``P(y | u)``."""
-        labels = [q.at_site() for q in self.site.law.quenched() if q.given is not None]
         named = [self.at(q) for q in self.functions]
-        return {"named": [at_zero(e, kind) for e in named], "labels": [at_zero(y, kind) for y in labels]}
+        return {"named": [at_zero(e, kind) for e in named], "labels": [at_zero(y, kind) for y in self.labels]}
+
+    @property
+    def labels(self) -> list[SiteQuantity]:
+        """The labels that are drawn on a field of the site."""
+        return [q.at_site() for q in self.site.law.quenched() if q.given is not None]
 
     def _response(self, r: SiteResponse) -> Expr:
         own = self.site.problem.inner()
@@ -202,10 +206,18 @@ class NamedAverages:
         named |= dict(zip(theory.global_equations, self.conditions(theory.system), strict=True))
         return {claim: new for claim, new in named.items() if integrates(claim)}
 
-    def told(self, equations: Iterable[Equation]) -> list[tuple[Kind, NamedLaw]]:
+    def named_in(self, equations: Iterable[Equation]) -> list[tuple[Kind, NamedLaw]]:
         """The laws whose functions equations name."""
         named = {f.args[:2] for e in equations for f in e.difference.atoms(LawFunction)}
         return [(k, law) for k, law in self.laws.items() if any(law.at(q).args[:2] in named for q in law.functions)]
+
+
+def with_names(theory: Any, equations: Iterable[Equation]) -> tuple[list[Equation], list[tuple[Kind, NamedLaw]]]:
+    """Closed equations of a theory by the functions of its implicit laws, and the laws that they name."""
+    averages = named_averages(theory.inserted)
+    by_names = averages.closed(theory) if averages else {}
+    named = [by_names.get(e, e) for e in equations]
+    return named, averages.named_in(named) if averages else []
 
 
 def integrates(claim: Any) -> bool:

@@ -21,7 +21,7 @@ from symcavity.method.free_energy import entropy_of, free_energy_of
 from symcavity.method.fresh import fresh_average
 from symcavity.method.heard import without_fields
 from symcavity.method.moving import laws_of_motion, shared_laws
-from symcavity.method.named_laws import named_averages
+from symcavity.method.named_laws import with_names
 from symcavity.method.stability import Gains, gains
 from symcavity.method.views import SiteView
 from symcavity.model.averages import Average, Fresh
@@ -425,11 +425,9 @@ class Theory:
         head = "Naive mean-field theory" if self.is_naive else "Cavity theory"
         lines = [f"{head}{' of ' + self.system.name if self.system.name else ''}"]
         lines += [f"  {s} = {plain(m)}" for s, m in {**self.introduced, **self.order_parameters}.items()]
-        averages = named_averages(self.inserted)
-        by_names = averages.closed(self) if averages else {}
-        closed = [by_names.get(e, e) for e in self.equations]
+        closed, named = with_names(self, self.equations)
         lines += ["  closed by", *(f"  {e}" for e in closed)]
-        laws = [e for _, law in averages.told(closed) for e in law.equations()] if averages else []
+        laws = [e for _, law in named for e in law.equations()]
         lines += ["  with, at each cavity field", *(f"  {e}" for e in laws)] if laws else []
         return "\n".join(lines)
 

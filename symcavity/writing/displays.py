@@ -13,7 +13,7 @@ from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.phi import phi
 from symcavity.method.close import kind_of_body, over_sites
 from symcavity.method.declared import declaration, sources
-from symcavity.method.named_laws import field_at, named_averages
+from symcavity.method.named_laws import field_at, with_names
 from symcavity.method.naming import at_zero
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import Derivation
@@ -96,18 +96,16 @@ def theory_html(theory: Theory) -> str:
     moments = any(e.rhs.has(phi) or e.lhs.has(phi) for e in every)
     said = [*([*say("notation.moments"), " "] if moments else []), *notation(every, set())]
     words = f"<p>{inline(said)}</p>" if said else ""
-    return f"<p>{method}{name}</p>{meanings}<p>closed by</p>{_closed(every)}{_laws(theory, every)}{words}{others}"
+    return f"<p>{method}{name}</p>{meanings}<p>closed by</p>{_closed(every)}{_laws(theory)}{words}{others}"
 
 
-def _laws(theory: Theory, equations: Iterable[Equation]) -> str:
+def _laws(theory: Theory) -> str:
     """The laws that the closed equations name without writing them out: functions of one state, and joint laws."""
     parts: list[tuple[Any, Sequence[Equation]]] = []
-    averages = named_averages(theory.inserted)
-    for kind, law in averages.told(equations) if averages else ():
+    for kind, law in with_names(theory, theory.equations)[1]:
         functions = [law.at(q) for q in law.functions]
-        labels = [q.at_site() for q in law.site.law.quenched() if q.given is not None]
         at: dict[str, Any] = {"sites": kind.sites, "argument": law.argument, "field": field_at(kind)}
-        said = say("notation.laws", **at, named=functions, labels=labels, thermal=law.is_thermal)
+        said = say("notation.laws", **at, named=functions, labels=law.labels, thermal=law.is_thermal)
         parts.append((said, law.equations()))
     joint = [theory.order_parameters[s] for s, value in theory.closures.items() if value.has(JointAverage)]
     for kind in dict.fromkeys(kind_of_body(average.args[0]) for meaning in joint for average in over_sites(meaning)):
@@ -151,9 +149,7 @@ def _shown(theory: Theory, equations: Sequence[Equation]) -> Derivation:
     make = StepMaker({}, theory.is_naive)
     declared = (*declaration(theory.system, make), *sources(theory.system, make))  # quenched parameters, what is heard
     steps = tuple(replace(step, claims=()) for step in declared)
-    averages = named_averages(theory.inserted)
-    by_names = averages.closed(theory) if averages else {}
-    named = [by_names.get(e, e) for e in equations]
+    named, _ = with_names(theory, equations)
     return as_shown(Derivation("", "", steps, tuple(theory.order_parameters.items()), tuple(named)))
 
 
