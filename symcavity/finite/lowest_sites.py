@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sympy import Dummy, Rational, oo
 
+from symcavity.errors import NotConverged
 from symcavity.finite.chains import CHAINS
 from symcavity.finite.configurations import Configurations, one_configuration
 from symcavity.finite.draw import stream
@@ -29,6 +30,10 @@ def descended(w: WarmInstance, sweeps: int) -> Configurations:
     """The lowest of the configurations at rest that are found from random ones."""
     (q,) = w.states
     sites, rng = _Sites.of(w), stream(w.instance.seed, _STARTS)
+    if sites.unbounded:
+        raise NotConverged(
+            f"The energy falls without end along {q.family} of one site.", hint="an energy that is bounded from below"
+        )
     size = len(sites.slope)
     x = sites.at_rest(np.concatenate([np.zeros((1, size)), rng.normal(size=(CHAINS - 1, size))]), AT_REST)
     lowest = w.energy({q: x})
@@ -81,6 +86,12 @@ class _Sites:
 
         rows = zip(*([at(e) for e in (f.low, f.high, f.a, f.b, f.c)] for f in found), strict=True)
         return cls(*square_of(w), *(np.array(row) for row in rows))
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether the energy of a site falls without end where the others stay."""
+        endless = ~(np.isfinite(self.low) & np.isfinite(self.high))
+        return bool(np.any(endless & (self.c + np.diag(self.matrix) < 0)))
 
     def at_rest(self, x: np.ndarray, sweeps: int) -> np.ndarray:
         """Configurations, one row each, after their sites have taken their lowest minima one by one."""

@@ -5,9 +5,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from sympy import Abs, Eq, Ne, Piecewise, Rational, Sum, exp
+from sympy import Abs, Eq, Max, Ne, Piecewise, Rational, Sum, exp
 
-from symcavity import Coupling, Feature, N, P, Problem, Quenched, UnsupportedLaw, alpha, average, i, mu
+from symcavity import Coupling, Feature, N, NotConverged, P, Problem, Quenched, UnsupportedLaw, alpha, average, i, mu
 
 x, w, t, e = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("e", mu)
 half, size = Rational(1, 2), Abs(w[i])
@@ -94,3 +94,11 @@ def test_instances_against_the_theory(penalty):
 def test_penalties_that_are_no_squares_are_refused():
     with pytest.raises(UnsupportedLaw, match=r"cannot be ordered|no number"):
         regression(1 - exp(-w[i] ** 2)).simulate(VALUES, N=6, seeds=1)
+
+
+def test_an_energy_that_falls_without_end_along_one_site_is_refused():
+    """Far out the penalty falls faster than the data hold."""
+    gap = 1 - Sum(x[mu, i] * w[i], (i, 1, N))
+    falling = Sum(gap**2, (mu, 1, P)) / 2 - 2 * Sum(Max(0, Abs(w[i]) - 1) ** 2, (i, 1, N))
+    with pytest.raises(NotConverged, match="falls without end along w"):
+        Problem(falling).simulate({alpha: Rational(1, 2)}, N=12, seeds=2)
