@@ -31,6 +31,7 @@ from sympy.core.relational import Relational
 from symcavity.algebra.piecewise import NotPiecewisePolynomial, to_piecewise_polynomial
 from symcavity.algebra.quadrature import break_points
 from symcavity.algebra.signs import sign_given, weak_sign_of
+from symcavity.model.quantities import site_quantities
 
 _MOST_STATES = 6  # in one quadratic form, whose principal minors are looked at one by one
 
@@ -68,11 +69,17 @@ class Rules:
         What varies; everything else is a constant.
     known : sequence of Expr
         What is not negative beside what the assumptions say.
+
+    Attributes
+    ----------
+    open : dict
+        The constants in parameters alone whose signs were asked for, and are not known, as keys.
     """
 
     def __init__(self, states: Iterable[Any], known: Sequence[Expr] = ()) -> None:
         self._states, self._margins = set(states), tuple(known)
         self._forms: dict[Expr, ProvedShape] = {}
+        self.open: dict[Expr, None] = {}
 
     def __call__(self, expr: Expr) -> ProvedShape:
         """Return what is proved of an expression."""
@@ -95,7 +102,10 @@ class Rules:
         """The sign of a constant, zero included; None where it is open."""
         if constant == 0:
             return 0
-        return weak_sign_of(constant) or sign_given(constant, self._margins)
+        sign = weak_sign_of(constant) or sign_given(constant, self._margins)
+        if sign is None and not site_quantities(constant):
+            self.open[constant] = None
+        return sign
 
     def _sum(self, expr: Expr) -> ProvedShape:
         out = self._terms(expr.args)
@@ -168,7 +178,7 @@ class Rules:
         form = self(base)
         if power.is_even and power.is_positive:
             return ProvedShape(form.affine or form.rising or form.turned.rising, False, True)
-        if (power - 1).is_nonnegative:
+        if self._sign(power - 1) in (0, 1):
             return ProvedShape(form.rising, False, form.nonnegative)
         if power.is_positive and (1 - power).is_positive:
             return ProvedShape(self._is_norm(base, 1 / power), form.concave, True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from sympy import Eq, Expr, Float, KroneckerDelta, Rational, S, Symbol
+import numpy as np
+from sympy import Eq, Expr, Float, GreaterThan, KroneckerDelta, Rational, S, Symbol
 from sympy.core.relational import Relational
 from sympy.printing.codeprinter import PrintMethodNotImplementedError
 
@@ -58,10 +59,25 @@ def seeded(seed: int) -> random.Random:
     return random.Random(seed)  # noqa: S311
 
 
-def check_convex(expr: Expr, fields: Sequence[Symbol], where: str, ranges: Sequence[Any] = ()) -> bool:
-    """Return whether a site's function is proved to be convex; refuse what is refuted.
+class Convexity(NamedTuple):
+    """What is known of the convexity of a function.
 
-    What the rules of composition leave open is held against its chords, for values of labels one by one.
+    Attributes
+    ----------
+    proved : bool
+        Whether it follows from how the function is put together; otherwise no chord was found to refute it.
+    where : tuple of Relational
+        What parameters have to meet for that, beside what is declared.
+    """
+
+    proved: bool
+    where: tuple[Any, ...] = ()
+
+
+def check_convex(expr: Expr, fields: Sequence[Symbol], where: str, ranges: Sequence[Any] = ()) -> Convexity:
+    """Return what is known of the convexity of a site's function; refuse what is refuted.
+
+    Chords test what the rules of composition leave open, for values of labels one by one.
 
     Parameters
     ----------
@@ -83,11 +99,47 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str, ranges: Seque
     states += [f for f in fields if expr.has(f)]
     rules = Rules(states, margins(ranges))
     if not states or rules(expr).convex:
-        return True
+        return Convexity(True)
     left = [(case, at) for case, at in by_labels(expr, states) if not rules(case).convex]
+    asked: list[tuple[Any, ...] | None] = []
     for case, at in left:
-        _hold_chords(case, [s for s in states if case.has(s)], where, ranges, at)
-    return not left
+        here = [s for s in states if case.has(s)]
+        draws = _hold_chords(case, here, where, ranges, at)
+        asked.append(_where_proved(case, here, ranges, draws))
+    needed = dict.fromkeys(r for conditions in asked for r in conditions or ())
+    return Convexity(None not in asked, tuple(needed))
+
+
+def _where_proved(
+    expr: Expr, states: Sequence[Any], ranges: Sequence[Any], draws: Sequence[tuple[dict[Symbol, float], bool]]
+) -> tuple[Any, ...] | None:
+    """What parameters have to meet so that rules prove a function convex; None where that is not found.
+
+    Constants whose signs are open have those that they have wherever the function is convex.  Where it is not, some
+    of these signs have to differ: a function that is convex elsewhere, too, keeps its values.
+    """
+    if all(convex for _, convex in draws):
+        return None
+    known = margins(ranges)
+    rules = Rules(states, known)
+    rules(expr)
+    assumed: list[Expr] = []
+    for constant in rules.open:
+        signs = {np.sign(float(constant.xreplace(at))) for at, convex in draws if convex}
+        if len(signs) == 1:
+            assumed.append(int(signs.pop()) * constant)
+
+    def proves(some: Sequence[Expr]) -> bool:
+        return Rules(states, [*known, *some])(expr).convex
+
+    if not proves(assumed):
+        return None
+    for constant in tuple(assumed):
+        if proves(rest := [c for c in assumed if c != constant]):
+            assumed = rest
+    if any(all(constant.xreplace(at) >= 0 for constant in assumed) for at, convex in draws if not convex):
+        return None
+    return tuple(GreaterThan(constant, 0).simplify() for constant in assumed)
 
 
 def by_labels(expr: Expr, states: Sequence[Any]) -> list[tuple[Expr, str]]:
@@ -114,10 +166,12 @@ def _decided(expr: Expr, at: str, test: Any) -> list[tuple[Expr, str]]:
     return [(holds, f"{at}, {Eq(*test.args) if is_delta else test}"), (expr.xreplace({test: false}), at)]
 
 
-def _hold_chords(expr: Expr, states: Sequence[Any], where: str, ranges: Sequence[Any], at: str) -> None:
-    """Refuse what lies above its chords for every draw of the parameters."""
+def _hold_chords(
+    expr: Expr, states: Sequence[Any], where: str, ranges: Sequence[Any], at: str
+) -> list[tuple[dict[Symbol, float], bool]]:
+    """Refuse what lies above its chords for every draw of the parameters; return the draws, and which are convex."""
     if not states:
-        return
+        return []
     quenched = site_quantities(expr, Quenched)
     parameters = sorted((parameters_of(expr) | expr.atoms(Symbol) & {N, P, alpha}) - set(states), key=str)
     arguments = [*states, *quenched, *parameters]
@@ -159,6 +213,7 @@ def _hold_chords(expr: Expr, states: Sequence[Any], where: str, ranges: Sequence
                 "parameters with declared signs, where the problem depends on them",
                 f'{parameter} = Symbol("{parameter}", {word}=True)',
             )
+    return [(dict(zip(parameters, values, strict=True)), convex) for values, convex in verdicts]
 
 
 def changes(

@@ -20,7 +20,7 @@ from symcavity.model.joined import join_fields
 from symcavity.model.keywords import known_words
 from symcavity.model.kinds import DATUM, FEATURE, Kind, sorted_kinds
 from symcavity.model.names import read_text
-from symcavity.model.problem_checks import check_problem, is_proved_convex
+from symcavity.model.problem_checks import check_problem, convexity
 from symcavity.model.quantities import Field, Global, Quenched, Variable, site_quantities
 from symcavity.model.ranges import declared_ranges
 from symcavity.model.reading import Constraint, SumCondition, read_constraint, summed
@@ -77,7 +77,10 @@ class Problem(ByContent):
         self._read(self.rewritten.declaration)
         self._join()
         check_problem(self)
-        self.is_proved_convex = self.asks_convexity and is_proved_convex(self)
+        self.is_proved_convex = False
+        if self.asks_convexity:
+            self.is_proved_convex, needed = convexity(self)
+            self.ranges += needed
 
     def _read(self, declaration: Declaration) -> None:
         """Take sums over sites apart, and constraints of sites from conditions on all of them."""

@@ -9,7 +9,7 @@ from sympy import Abs, Add, Dummy, Expr, GreaterThan, LessThan, S, sqrt
 
 from symcavity.algebra.signs import weak_sign_of
 from symcavity.errors import DeclarationError, NotConvex, UnsupportedLaw
-from symcavity.model.convexity import check_convex, check_increasing, pulls, takes_both_signs
+from symcavity.model.convexity import Convexity, check_convex, check_increasing, pulls, takes_both_signs
 from symcavity.model.kinds import Kind, N
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.reading import Constraint, variables_of
@@ -59,7 +59,7 @@ def check_problem(problem: Any) -> None:
     _check_balances(problem)
 
 
-def is_proved_convex(problem: Any) -> bool:
+def convexity(problem: Any) -> Convexity:
     """Return whether convexity follows from how the parts of a problem are put together; refuse what is refuted.
 
     Raises
@@ -74,8 +74,9 @@ def is_proved_convex(problem: Any) -> bool:
         where = f"the constraint {condition.declared}"
         parts += [(kind, -body, where) for kind, body in condition.parts.items()] + [(None, -condition.shared, where)]
     fields = {kind: [f.symbol for f in problem.book.all(kind) if f.states()] for kind in problem.kinds}
-    found = {_is_convex(problem, expr, fields.get(kind, []), where) for kind, expr, where in parts}
-    return found == {True}
+    found = [_convexity(problem, expr, fields.get(kind, []), where) for kind, expr, where in parts]
+    needed = dict.fromkeys(r for part in found for r in part.where)
+    return Convexity(all(part.proved for part in found), tuple(needed))
 
 
 def at_the_edge(problem: Any, kind: Kind) -> Expr:
@@ -184,8 +185,8 @@ def _check_coupled(problem: Any) -> None:
         )
 
 
-def _is_convex(problem: Any, expr: Expr, varying: list[Any], where: str) -> bool:
-    """Whether a part is proved convex; support functions are concave, and stand for themselves in the message."""
+def _convexity(problem: Any, expr: Expr, varying: list[Any], where: str) -> Convexity:
+    """What is known of a part; support functions are concave, and stand for themselves in the message."""
     expr = expr.xreplace({g: Dummy(g.name, real=True) for g in problem.given})
     try:
         return check_convex(surrogate(expr), varying, where, problem.ranges)

@@ -1,14 +1,20 @@
 """Rules of composition prove convexity where a function is convex, and of nothing else."""
 
+from itertools import product
 from random import Random
 
 import pytest
-from sympy import Abs, Max, Min, Piecewise, Rational, S, cosh, exp, log, sqrt, symbols, tanh
+from sympy import Abs, Max, Min, Piecewise, Rational, S, Sum, cosh, exp, log, sqrt, symbols, tanh
 
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, i, mu
+from symcavity.errors import ValuesError
 from symcavity.model.composition import Rules
 
 u, v, g = symbols("u v g", real=True)
 R, C, k = symbols("R C k", positive=True)
+a, c, d = symbols("a c d", positive=True)
+x, w = Coupling("x"), Feature("w")
+field = Sum(x[mu, i] * w[i], (i, 1, N))
 STATES = u, v, R
 CONVEX = [
     u**2 / 2,
@@ -65,3 +71,47 @@ def test_what_is_not_convex_is_not_proved(expr):
 def test_signs_that_a_range_gives():
     assert Rules(STATES, [g - 1])((g - 1) * u**2).convex
     assert not Rules(STATES)((g - 1) * u**2).convex
+
+
+UNDECIDED = {  # of positive a, c, d: where a loss is convex
+    c * Max(0, u) ** 2 + (1 - c) * Max(0, -u) ** 2: c <= 1,
+    Piecewise((c * u**2, u > 0), ((1 - c) * u**2, True)): c <= 1,
+    a * (u - 1) ** 2 - d * u**2: a >= d,
+    Piecewise((a * u, u > 0), (d * u, True)): a >= d,
+    Max(0, u) ** c: c >= 1,
+    (1 - c) * u**2 + u**4: c <= 1,
+}
+
+
+@pytest.mark.parametrize("loss", UNDECIDED, ids=str)
+def test_a_loss_that_is_convex_for_some_values_says_for_which(loss):
+    problem = ConvexProblem(minimize=Sum(loss.xreplace({u: field}), (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)))
+    assert problem.is_proved_convex
+    assert problem.ranges == (UNDECIDED[loss],)
+    for values in product((Rational(1, 5), Rational(3, 5), 2), repeat=3):
+        at = dict(zip((a, c, d), values, strict=True))
+        assert chords(loss.xreplace(at)) == bool(UNDECIDED[loss].xreplace(at))
+
+
+def test_values_where_a_loss_is_not_convex_are_refused():
+    problem = ConvexProblem(minimize=Sum(c * Max(0, 1 - field) ** 2 + (1 - c) * Max(0, field - 1) ** 2, (mu, 1, P)))
+    theory = problem.cavity()
+    for work in (theory.solve, problem.simulate):
+        with pytest.raises(ValuesError, match=r"c = 2.* is out of range"):
+            work({alpha: 3, c: 2})
+    assert "where       c <= 1" in str(problem)
+
+
+def test_a_part_that_others_may_bend_upwards_is_not_confined():
+    """The rules ask for ``a <= 1``, but the loss is convex up to ``a = 1 + d``."""
+    problem = ConvexProblem(minimize=Sum(field**4 + (1 - a) * field**2 + d * field**2, (mu, 1, P)))
+    assert problem.ranges == ()
+
+
+def test_the_witnesses_look_where_a_loss_is_convex():
+    noise, teacher = Quenched("e", mu), Quenched("b", i)
+    gap = Sum(x[mu, i] * (teacher[i] - w[i]), (i, 1, N)) + noise[mu]
+    loss = Piecewise((c * gap**2, gap > 0), ((1 - c) * gap**2, True))
+    verdicts = ConvexProblem(minimize=Sum(loss, (mu, 1, P))).cavity().derivation.verify()
+    assert not verdicts.failed
+    assert not verdicts.unchecked
