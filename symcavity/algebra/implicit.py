@@ -117,14 +117,18 @@ class ImplicitAverage(Node):
         return inside + _at_end(expr, x, psi, high, s) - _at_end(expr, x, psi, low, s)
 
     def _sympystr(self, printer: Any) -> str:
-        expr, x, psi = (printer.doprint(a) for a in self.args[:3])
-        return f"⟨{expr} | {psi} = z⟩_{x}"
+        expr, x, psi, low, high = (printer.doprint(a) for a in self.args)
+        return f"⟨{expr} | {self._between(x, low, high, ', ')}{psi} = ζ⟩_ζ"
+
+    def _between(self, x: str, low: str, high: str, then: str) -> str:
+        """The range of the unknown in words of a printer; nothing where it is the whole line."""
+        above = f"{low} < " if self.args[3] != -oo else ""
+        below = f" < {high}" if self.args[4] != oo else ""
+        return f"{above}{x}{below}{then}" if above or below else ""
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         expr, x, psi, low, high = (printer.doprint(a) for a in self.args)
-        above = f"{low} < " if self.args[3] != -oo else ""
-        below = f" < {high}" if self.args[4] != oo else ""
-        between = f"{above}{x}{below},\\; " if above or below else ""
+        between = self._between(x, low, high, ",\\; ")
         tex = f"\\left\\langle \\left. {expr} \\,\\right|\\, {between}{psi} = \\zeta \\right\\rangle_{{\\zeta}}"
         return f"{tex}^{{{exp}}}" if exp else tex
 

@@ -63,6 +63,8 @@ class SolvedInstance:
     leading : float or None
         Of a system that is not declared convex: the largest real part of the eigenvalues of its linearized iteration;
         above one its fixed point repels.  None where this is not known.
+    left : float or None
+        The same of a fixed point that was found first, repels, and was left for this one.
     """
 
     state: State | None
@@ -73,12 +75,14 @@ class SolvedInstance:
     failure: str = ""
     idle: tuple[bool, ...] = ()
     leading: float | None = None
+    left: float | None = None
 
 
-def solve_instance(
-    system: System, instance: Instance, method: str = "", *, attracts: bool = False
-) -> SolvedInstance:
+def solve_instance(system: System, instance: Instance, method: str = "") -> SolvedInstance:
     """Solve an instance of a system.
+
+    Where there may be several fixed points, one that repels is left for one that attracts, if sites that begin beside
+    it settle there.
 
     Parameters
     ----------
@@ -88,8 +92,6 @@ def solve_instance(
         Its instance; sources that are set in it are part of the equations.
     method : str, optional
         The name of one of :data:`METHODS`; by default those that fit are tried in order.
-    attracts : bool
-        Whether to look if the fixed point of a system attracts, where there may be several.
 
     Raises
     ------
@@ -103,8 +105,8 @@ def solve_instance(
     try:
         solved = _solve_idle(system, own, method)
         several = not system.convex and (own.system.pairs or not own.system.affine)
-        if attracts and several and solved.state is not None and solved.sharp:
-            solved.leading = leading_eigenvalue(own, solved.state)
+        if several and solved.state is not None and solved.sharp:
+            solved = _attracting(own, solved, solved.state)
         return _outward(units, solved)
     except NotConverged as error:
         if error.best is not None:
@@ -112,6 +114,21 @@ def solve_instance(
         raise
     finally:
         instance.idle[:] = own.idle
+
+
+def _attracting(instance: Instance, solved: SolvedInstance, state: State) -> SolvedInstance:
+    """The fixed point that was found, with its leading eigenvalue; where it repels, that where its sites settle."""
+    solved.leading = leading_eigenvalue(instance, state)
+    if solved.leading is None or solved.leading <= 1:
+        return solved
+    settled = updated(instance, beside=state)
+    found = None if settled is None else _finish(instance, settled, UPDATES)
+    if found is None or found.state is None or not found.sharp:
+        return solved
+    leading = leading_eigenvalue(instance, found.state)
+    if leading is None or leading > 1:
+        return solved
+    return replace(found, idle=solved.idle, leading=leading, left=solved.leading)
 
 
 def _outward(units: InstanceUnits, solved: SolvedInstance) -> SolvedInstance:

@@ -14,7 +14,8 @@ from symcavity.finite.newton import linearise, scale_of
 from symcavity.finite.parts import InstanceByParts, jumps
 from symcavity.model.kinds import Kind
 
-_BESIDE, _JUMP = 1e-12, 1e-3  # how far beside a solution slopes are compared, and by what share they may differ
+# how far beside a solution slopes are compared, by what share they may differ, and how much of a jump stays
+_BESIDE, _JUMP, _STAYS = 1e-12, 1e-3, 0.75
 
 
 class Responses:
@@ -106,7 +107,10 @@ class Responses:
 
 
 def _lies_on_a_kink(instance: Instance, state: State) -> bool:
-    """Whether slopes of a law differ on both sides of a solution, as those of ``Max(0, u)**2`` do at zero."""
+    """Whether slopes of a law differ on both sides of a solution, as those of ``Max(0, u)**2`` do at zero.
+
+    They differ as much at half the distance; where they only bend, as the slope of ``u**2`` does, by half as much.
+    """
     system, step = instance.system, _BESIDE * scale_of(state)
     if system.affine:
         return False
@@ -116,10 +120,12 @@ def _lies_on_a_kink(instance: Instance, state: State) -> bool:
         n, fields = instance.size[kind], instance.fields(kind, state)
         beside = [
             instance.arguments(kind, State({**state.site, kind: state.site[kind] + s}, state.shared), fields + s)
-            for s in (-step, step)
+            for s in (-step, step, -step / 2, step / 2)
         ]
         for table in (law.slopes, law.hears):
-            below, above = (table(args, n) for args in beside)
-            if np.any(np.abs(above - below) > _JUMP * (np.abs(above) + np.abs(below))):
+            below, above, nearer, beyond = (table(args, n) for args in beside)
+            jump = np.abs(above - below)
+            stays = np.abs(beyond - nearer) > _STAYS * jump
+            if np.any(stays & (jump > _JUMP * (np.abs(above) + np.abs(below)))):
                 return True
     return False

@@ -24,7 +24,7 @@ def run_one(setup: Setup, task: tuple[int, int]) -> Sample:
     features, seed = task
     instance = setup.instance(features, seed)
     try:
-        solved = solve_instance(setup.system, instance, setup.method, attracts=True)
+        solved = solve_instance(setup.system, instance, setup.method)
     except NotConverged as error:
         solved = SolvedInstance(None, None, setup.method or "none", failure=error.found)
     return Sample(seed, instance.size, solved, {})

@@ -276,8 +276,8 @@ class Simulation(Instances):
         known = [s for s in self.feasible if s.solved.leading is not None]
         if known:
             said = f"{len(self.unstable)} unstable ({listed(self.unstable)})" if self.unstable else "all stable"
-            begun = {"random states" if s.solved.method == UPDATES else "all variables at zero" for s in known}
-            lines.append(f"fixed points found from {' or '.join(sorted(begun))}: {said}; there may be others")
+            begun = " or ".join(sorted({_begun(s) for s in known}))
+            lines.append(f"fixed points found from {begun}: {said}; there may be others")
         if self.feasible:
             lines.append(f"residuals: {self.residuals}")
         return "\n".join(lines)
@@ -286,6 +286,13 @@ class Simulation(Instances):
 
     def _repr_html_(self) -> str:
         return "".join(f"<p>{escape(line)}</p>" for line in str(self).splitlines())
+
+
+def _begun(sample: Sample) -> str:
+    """Where the variables of an instance began that led to its fixed point."""
+    if sample.solved.left is not None:
+        return "beside a fixed point that repels"
+    return "random states" if sample.solved.method == UPDATES else "all variables at zero"
 
 
 def rows_of(simulation: Simulation, observables: Iterable[Any] = ()) -> list[dict[str, Any]]:

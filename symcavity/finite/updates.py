@@ -13,7 +13,7 @@ from symcavity.errors import NotConverged
 from symcavity.finite.broken import SiteStates
 from symcavity.finite.draw import stream
 from symcavity.finite.instance import Instance, State
-from symcavity.finite.newton import finite_start
+from symcavity.finite.newton import finite_start, scale_of, slopes, summed, violation
 from symcavity.finite.single_site import SingleSites
 from symcavity.finite.sums_met import SumsMet
 from symcavity.method.messages import conditions_met
@@ -21,10 +21,19 @@ from symcavity.model.kinds import Kind
 
 ROUNDS, SHARE, SETTLED = 200, 0.25, 1e-6
 _BEGIN, _ORDER = 21, 22
+_BESIDE = 0.1  # of the largest state
 
 
-def updated(instance: Instance) -> State | None:
-    """A state in which no site would move, reached from random ones; None where some never come to rest."""
+def updated(instance: Instance, beside: State | None = None) -> State | None:
+    """A state in which no site would move; None where some never come to rest.
+
+    Parameters
+    ----------
+    instance : Instance
+        The instance.
+    beside : State, optional
+        A fixed point that is left: the sites begin a little above it.  By default they begin at random.
+    """
     system, laws = instance.system.declared, instance.system.laws
     sites = {k: SingleSites(law, instance.quenched, instance.constants) for k, law in laws.items()}
     met = conditions_met(system)
@@ -32,12 +41,18 @@ def updated(instance: Instance) -> State | None:
     back = {k: np.zeros((instance.size[k], law.m, law.out)) for k, law in laws.items()}  # nothing is inserted
     state, begin, order = finite_start(instance), stream(instance.seed, _BEGIN), stream(instance.seed, _ORDER)
     state.site = {k: begin.standard_normal(z.shape) for k, z in state.site.items()}
+    if beside is not None:
+        near = _BESIDE * scale_of(beside)
+        state.site = {k: beside.site[k] + near * np.abs(z) for k, z in state.site.items()}
+        state.shared = beside.shared.copy()
     last: dict[Kind, SiteStates | None] = dict.fromkeys(laws)
+    relaxes = _has_means_only(instance, state)
     for _ in range(ROUNDS):
         moved = 0.0
         for kind in laws:
             try:
-                answer = sums[kind].solved(state, instance.fields(kind, state), back[kind], last[kind])
+                eta = instance.fields(kind, state)
+                answer = sums[kind].solved(state, eta, back[kind], last[kind], held=relaxes)
             except NotConverged:
                 return None
             if not np.all(answer.found):
@@ -48,6 +63,24 @@ def updated(instance: Instance) -> State | None:
             state.site[kind][turn] = answer.z[turn]
             last[kind] = answer
             state.active[kind] = answer.active
+        if relaxes and state.shared.size:
+            change = violation(instance, state)[2] / _own_slopes(instance, state)
+            state.shared = state.shared - change
+            moved = max(moved, float(np.max(np.abs(change))) / (float(np.max(np.abs(state.shared))) or 1.0))
         if moved < SETTLED:
             return state
     return None
+
+
+def _has_means_only(instance: Instance, state: State) -> bool:
+    """Whether global variables follow from the states, as means do: they are taken as the states are at the time.
+
+    Met together with the states, a mean that excites itself would stay at a value that repels.
+    """
+    own = _own_slopes(instance, state)
+    return own.shape == state.shared.shape and bool(np.all(own != 0))
+
+
+def _own_slopes(instance: Instance, state: State) -> np.ndarray:
+    """The derivative of each condition on a sum in its own global variable, where no state moves."""
+    return np.diag(summed(slopes(instance, state, kind).body_shared for kind in instance.system.laws))

@@ -94,7 +94,7 @@ def _by_quadrature(theory: Any, meaning: Expr, claimed: Expr, dps: int) -> tuple
 
 @witness("global_condition")
 def global_condition(step: Step, dps: int) -> list[Verdict]:
-    """The declared sum over the sites, written out, is that of the averaged body; its average by quadrature."""
+    """The declared sum over the sites, or their mean, is that of the averaged body; its average by quadrature."""
     theory, number = step.evidence["theory"], step.evidence["number"]
     parts = theory.system.global_conditions[number]
     declared = declared_of(theory)
@@ -102,7 +102,8 @@ def global_condition(step: Step, dps: int) -> list[Verdict]:
     shared = [e for e in theory.system.declared if kind_of(e) is None]
     equation = [*shared, *(Equation(pair.args[1], S.Zero) for pair in theory.system.shared_pairs)][number]
     total = mp.fsum(world.value(e, {kind.index: at}) for kind, e in parts.items() for at in world.sites(kind))
-    ok = same(world.value(equation.difference), total)
+    wanted = world.value(equation.difference)
+    ok = same(wanted, total) or same(wanted * world.value(N), total)  # a mean over sites is read as a sum
     out = result(BRUTE_FORCE, ok, "the declared condition, written out", f"the declared condition is {equation}")
     averages = step.evidence["averages"]
     for claim in step.claims:

@@ -22,7 +22,7 @@ from declarations_simulated import (
 from scipy.optimize import minimize
 from sympy import Abs, Eq, Max, Min, Piecewise, Rational, Sum, Symbol, exp, sqrt, tanh
 
-from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.errors import NotConverged, UnstableSolution, UnsupportedLaw
 from symcavity.evaluate.solve import solve_theory
 from symcavity.face import ConvexProblem
 from symcavity.finite.compare import compare
@@ -213,20 +213,38 @@ def test_infeasible_instances_are_counted(method):
 
 
 @pytest.mark.parametrize(("mean", "stable"), [(2, False), (Rational(1, 2), True)])
-def test_instances_say_whether_their_fixed_point_attracts(mean, stable):
+def test_instances_leave_a_fixed_point_that_repels(mean, stable):
     """Silence solves a network of units that excite each other; where they excite enough it repels."""
     J, v, j = Coupling("J", between=(i, i), mean=mean / N, variance=1 / (9 * N)), Variable("v", i), Symbol("j")
     network = System([Eq(v[i], tanh(Sum(J[i, j] * v[j], (j, 1, N))))])
     sim = simulate(network, {}, N=40, seeds=3)
-    assert set(sim.unstable) == (set() if stable else {0, 1, 2})
-    assert ("all stable" if stable else "3 unstable (seeds 0, 1, 2)") in str(sim)
+    assert not sim.unstable
+    begun = "all variables at zero" if stable else "beside a fixed point that repels"
+    assert f"fixed points found from {begun}: all stable" in str(sim)
     guess = None if stable else {"q_v": 0.9, "M_v": 0.95}
-    said = str(compare(solve_theory(Theory(network), {}, guess=guess), sim, [average(v[i])]))
-    assert ("3 instances were found, from all variables at zero, at a fixed point that repels" in said) is not stable
+    (row,) = compare(solve_theory(Theory(network), {}, guess=guess), sim, [average(v[i] ** 2)])
+    assert row.simulation.mean == 0 if stable else abs(row.simulation.mean - row.theory) < 0.05
     for k, sample in enumerate(sim.samples):
         (centred,) = sim.reader(k).instance.couplings
         whole = np.max(np.linalg.eigvals(centred + float(mean) / 40).real)
-        assert sample.solved.leading == pytest.approx(whole, abs=0.02)
+        at_silence = sample.solved.leading if stable else sample.solved.left
+        assert at_silence == pytest.approx(whole, abs=0.02)
+        if not stable:
+            slope = 1 - sim.reader(k).site_values(v[i]) ** 2
+            assert np.max(np.linalg.eigvals(slope[:, None] * (centred + float(mean) / 40)).real) < 1
+
+
+def test_instances_say_where_their_fixed_point_repels():
+    """A chaotic network: beside silence nothing comes to rest."""
+    J, v, j = Coupling("J", between=(i, i), variance=9 / N), Variable("v", i), Symbol("j")
+    network = System([Eq(v[i], tanh(Sum(J[i, j] * v[j], (j, 1, N))))])
+    sim = simulate(network, {}, N=40, seeds=3)
+    assert set(sim.unstable) == {0, 1, 2}
+    assert "3 unstable (seeds 0, 1, 2)" in str(sim)
+    with pytest.warns(UnstableSolution, match="do not settle in it"):
+        theory = solve_theory(Theory(network), {}, guess={"q_v": 0.5})
+    said = str(compare(theory, sim, [average(v[i])]))
+    assert "3 instances were found, from all variables at zero, at a fixed point that repels" in said
 
 
 def test_pieces_may_depend_on_numbers_and_on_sites_at_once():

@@ -13,13 +13,17 @@ from sympy import Abs, Eq, Max, Piecewise, Rational, Sum, Symbol, exp, log, pi, 
 
 from symcavity import (
     ConvexProblem,
+    Complementary,
     Coupling,
     Datum,
     DeclarationError,
     Feature,
+    Global,
     N,
     P,
     Quenched,
+    System,
+    Variable,
     alpha,
     average,
     i,
@@ -507,3 +511,50 @@ def test_a_variance_that_is_a_sum_of_products():
     assert "0 FAILED, 0 unchecked" in str(theory.derivation.verify())
     with pytest.raises(DeclarationError, match="does not factorize"):
         Coupling("z", variance=1 / (1 + l[i] * s[mu]) / N)
+
+
+def test_competitors_whose_growth_bends_have_one_of_two_roots():
+    """Abundances that limit themselves quadratically: ``y + y**2`` is one-to-one for ``y >= 0`` alone."""
+    m, g, y, k = Symbol("m", real=True), Symbol("g", positive=True), Variable("y", i), Quenched("k", i)
+    J, j = Coupling("J", between=(i, i), mean=-m / N, variance=g**2 / N, reciprocity=Rational(1, 2)), Symbol("j")
+    theory = System([], [Complementary(y[i], y[i] ** 2 + y[i] - k[i] + Sum(J[i, j] * y[j], (j, 1, N)))]).cavity()
+    assert "_y < 0" in str(theory)  # the average is over one root
+    assert not theory.derivation.verify().failed
+    spread, pull, q, mean, answer = 0.5, 0.5, 0.5, 0.7, -0.4
+    for _ in range(400):
+        rate, total, square, slope = 1 + spread**2 / 2 * answer, 0.0, 0.0, 0.0
+        for growth in (0.5, 2.0):
+            room = growth + pull * mean - spread * np.sqrt(q) * Z
+            state = np.where(room > 0, (np.sqrt(rate**2 + 4 * np.maximum(room, 0)) - rate) / 2, 0.0)
+            total += np.sum(state * DENSITY) / 2
+            square += np.sum(state**2 * DENSITY) / 2
+            slope -= np.sum((state > 0) / (2 * state + rate) * DENSITY) / 2
+        mean, q, answer = (mean + total) / 2, (q + square) / 2, (answer + slope) / 2
+    solution = theory.solve({m: pull, g: spread, k: {0.5: Rational(1, 2), 2: Rational(1, 2)}})
+    assert float(solution[average(y[i])]) == pytest.approx(mean, rel=1e-3)
+    assert float(solution[average(y[i] ** 2)]) == pytest.approx(q, rel=1e-3)
+
+
+def test_a_witness_reads_a_condition_on_a_mean():
+    """Units that divide what they hear by the size of the whole population: ``q = 1 + g**2``."""
+    g, Z_, h, k = Symbol("g", positive=True), Global("Z"), Variable("h", i), Quenched("k", i)
+    J, j = Coupling("J", between=(i, i), variance=g**2 / N), Symbol("j", integer=True)
+    mean = Eq(Sum(h[i] ** 2, (i, 1, N)) / N, Z_**2)
+    theory = System([Eq(h[i], k[i] + Sum(J[i, j] * h[j], (j, 1, N)) / Z_)], conditions=[mean]).cavity()
+    verdicts = theory.derivation.verify()
+    assert not verdicts.failed
+    assert not verdicts.unchecked
+    solution = theory.solve({g: Rational(1, 2), k: {1: Rational(1, 2), -1: Rational(1, 2)}})
+    assert abs(solution[average(h[i] ** 2)] - Rational(5, 4)) < 1e-14
+
+
+def test_a_unit_that_is_silent_is_no_kink():
+    """Depressed synapses: the slope of ``u r`` passes through zero where a unit is silent, and does not jump there."""
+    rate, supply, j = Variable("r", i), Variable("u", i), Symbol("j", integer=True)
+    J = Coupling("J", between=(i, i), mean=-1 / N, variance=1 / (4 * N))
+    drive = Sum(J[i, j] * supply[j] * rate[j], (j, 1, N)) + 1
+    system = System([Eq(rate[i], Max(0, drive)), Eq(supply[i], 1 / (1 + rate[i] / 2))])
+    sim = system.simulate({}, N=200, seeds=[6, 7])
+    assert min(np.min(s["r"]) for s in sim) == 0
+    (row,) = system.cavity().compare(sim, [average(response(rate[i]))])
+    assert row.simulation.mean == pytest.approx(row.theory, abs=0.02)

@@ -73,9 +73,10 @@ def test_silence_is_told_beside_an_epidemic():
     lasting = theory.solve({c: 2})
     assert float(lasting[average(w[i])]) == pytest.approx(0.4975, abs=1e-3)  # 1 - 1/2, and what the scatter takes
     assert any("at rest solve the equations, too" in said for said in lasting.remarks)
-    sim = epidemic.simulate({c: 2}, N=60, seeds=2)
-    assert sim[average(w[i])].mean == 0
-    assert "a fixed point that repels" in str(theory.compare(sim, [average(w[i])]))
+    sim = epidemic.simulate({c: 2}, N=200, seeds=4)  # begins at silence, and leaves it
+    assert "fixed points found from beside a fixed point that repels: all stable" in str(sim)
+    (row,) = theory.compare(sim, [average(w[i])])
+    assert abs(row.z) < 3
     driven = System([Eq(w[i], tanh(Sum(K[i, j] * w[j], (j, 1, N))) / 2 + Rational(1, 10))])
     assert not driven.cavity().solve({}).remarks
 

@@ -19,7 +19,7 @@ from symcavity.record.symbols import CavitySymbol
 
 INFINITE = 1e10  # sides of an equation that are larger may be limits
 _LINE = np.concatenate([-np.geomspace(1e3, 1e-3, 60), [0.0], np.geomspace(1e-3, 1e3, 60)])
-_ABOVE = np.geomspace(1e-3, 1e3, len(_LINE))  # of what is positive
+_ABOVE = np.geomspace(1e-3, 1e3, len(_LINE))  # of what is not negative
 
 
 def sift(
@@ -82,7 +82,7 @@ def holds(task: Task, given: Given, condition: Any, env: Mapping[Any, Any]) -> b
         columns, _ = given.laws[kind].table(own)
         here.update({q: np.asarray(v)[:, None] for q, v in zip(own, columns, strict=True)})
     free = [s for s in gap.free_symbols if isinstance(s, Dummy | CavitySymbol)]
-    here.update({s: _ABOVE if s.is_positive else -_ABOVE if s.is_negative else _LINE for s in free})
+    here.update({s: _ABOVE if s.is_nonnegative else -_ABOVE if s.is_nonpositive else _LINE for s in free})
     with np.errstate(all="ignore"):
         try:
             values = np.asarray(task.compiled(gap, "numpy")(here), dtype=float)

@@ -21,7 +21,7 @@ from symcavity.sites.branching.arranging import INSIDE, TRIALS, IllPosed, Layout
 from symcavity.sites.branching.branches import SitePuzzle
 from symcavity.sites.branching.draws import DRAWS, Draws, sample_value, symbols_in
 from symcavity.sites.branching.solution import SiteSolution
-from symcavity.sites.branching.unknowns import has_poles, smooth
+from symcavity.sites.branching.unknowns import has_poles, signed, smooth
 
 
 def solve_site(
@@ -72,7 +72,7 @@ def solve_site(
         text,
         sources,
     )
-    branches = [smooth(b) for b in puzzle.branches() if not has_poles(b)]
+    branches = signed(smooth(b) for b in puzzle.branches() if not has_poles(b))
     matter = [e.xreplace(marks) for e in material or unknowns]
     faces = _faces(puzzle, matter, back)
     if not branches:

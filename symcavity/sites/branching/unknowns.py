@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import lcm
 from typing import Any
@@ -147,9 +147,32 @@ def _between(branch: Branch, x: Symbol, first: Expr, last: Expr) -> Branch:
 def turned(branch: Branch, turn: Expr) -> Branch:
     """An implicit branch in its unknown times plus or minus one."""
     x, psi = branch.implicit or (S.Zero, S.Zero)
-    new = Dummy(x.name, **{"negative" if x.is_positive and turn == -1 else "real": True})
+    opposite = {"positive": "negative", "nonnegative": "nonpositive", "nonpositive": "nonnegative"}
+    known = next((word for word in opposite if getattr(x, f"is_{word}")), "real")
+    new = Dummy(x.name, **{opposite.get(known, "real") if turn == -1 else known: True})
     rule = {x: turn * new}
     return replace(branch.where(rule), label=branch.label, implicit=(new, psi.xreplace(rule)))
+
+
+def signed(branches: Iterable[Branch]) -> list[Branch]:
+    """Branches whose implicit unknowns have the signs that conditions of their branches give them.
+
+    The field may be one-to-one there alone: ``y + y**2`` has two roots, and one of them for ``y >= 0``.
+    """
+    names: dict[tuple[Symbol, str], Symbol] = {}
+
+    def with_sign(branch: Branch) -> Branch:
+        x, psi = branch.implicit or (S.Zero, S.Zero)
+        if not branch.implicit or x.is_nonnegative or x.is_nonpositive:
+            return branch
+        signs = {sign_of(ratio) for c in branch.conditions if not (ratio := (c / x).expand()).has(x)} - {None, 0}
+        if len(signs) != 1:
+            return branch
+        word = "nonnegative" if signs == {1} else "nonpositive"
+        new = names.setdefault((x, word), Dummy(x.name, **{word: True}))
+        return replace(branch.where({x: new}), label=branch.label, implicit=(new, psi.xreplace({x: new})))
+
+    return [with_sign(branch) for branch in branches]
 
 
 def straightened(branches: Sequence[Branch], field: Symbol, draws: Draws, text: str) -> list[Branch]:
