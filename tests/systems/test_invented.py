@@ -12,8 +12,8 @@ from scipy.special import expit, lambertw
 from sympy import Abs, Eq, Max, Piecewise, Rational, Sum, Symbol, exp, log, pi, sign, sqrt
 
 from symcavity import (
-    ConvexProblem,
     Complementary,
+    ConvexProblem,
     Coupling,
     Datum,
     DeclarationError,
