@@ -175,7 +175,8 @@ def solution(step: Step, dps: int) -> list[Verdict]:
     ok = {q.family for q in states} >= {q.family for q in theory.system.laws[kind].unknowns}
     with mp.workdps(dps + 12):
         for seed in range(POINTS):
-            residual, seen = _residual(theory, kind, states, implicit, seed, dps + 12)
+            domains = step.data.get("domains", ())
+            residual, seen = _residual(theory, kind, states, implicit, domains, seed, dps + 12)
             worst, met = largest(worst, residual), met | seen
     if implicit is not None and not met >= set(_laws(implicit)):
         return []  # no state that was tried lies on one of its branches
@@ -185,7 +186,7 @@ def solution(step: Step, dps: int) -> list[Verdict]:
 
 
 def _residual(
-    theory: Any, kind: Kind, states: dict[Any, Expr], implicit: Expr | None, seed: int, digits: int
+    theory: Any, kind: Kind, states: dict[Any, Expr], implicit: Expr | None, domains: Any, seed: int, digits: int
 ) -> tuple[Any, set[Expr]]:
     """The largest residual of the declared law at some fields, and the branches on which those lie."""
     declared = declared_of(theory)
@@ -209,6 +210,8 @@ def _residual(
             field = world.given[world.cavity_key(inner, {})] = world.value(law)
             if not same(world.value(implicit), field):
                 continue  # this state is on another branch
+            if not all(world.value(domain.gts - domain.lts) > 0 for domain in domains):
+                continue  # the record does not speak of this root
             met.add(law)
         for q, expr in states.items():
             world.given[world.key(q, {})] = world.value(expr)

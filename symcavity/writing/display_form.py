@@ -276,7 +276,8 @@ def _in_its_own_name(step: Step) -> Step:
     """An implicit law with the state that solves it where the record has a symbol of its own for that state."""
     names = {c.rhs: c.lhs for c in step.claims if isinstance(c.lhs, SiteQuantity) and isinstance(c.rhs, Dummy)}
     claims = tuple(claim.xreplace(names) for claim in step.claims if claim.rhs not in names)
-    return replace(step, claims=claims)
+    domains = [domain.xreplace(names) for domain in step.data.get("domains", ())]
+    return replace(step, claims=claims, data={**step.data, "domains": domains})
 
 
 class OverParameters(Expr):

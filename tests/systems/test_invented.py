@@ -5,6 +5,8 @@ written down by hand in terms of two proximal maps, and iterated on a plain grid
 number.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -12,6 +14,7 @@ from scipy.special import expit, lambertw
 from sympy import Abs, Eq, Max, Piecewise, Rational, Sum, Symbol, exp, log, pi, sign, sqrt
 
 from symcavity import (
+    BipartiteSystem,
     Complementary,
     ConvexProblem,
     Coupling,
@@ -30,6 +33,7 @@ from symcavity import (
     mu,
     response,
 )
+from symcavity.witness.effective import solution as solution_witness
 
 x, w, xi, zeta = Coupling("x"), Feature("w"), Datum("xi"), Datum("zeta")
 y, t, noise, g = Quenched("y", mu), Quenched("t", i), Quenched("noise", mu), Quenched("g", i)
@@ -558,3 +562,22 @@ def test_a_unit_that_is_silent_is_no_kink():
     assert min(np.min(s["r"]) for s in sim) == 0
     (row,) = system.cavity().compare(sim, [average(response(rate[i]))])
     assert row.simulation.mean == pytest.approx(row.theory, abs=0.02)
+
+
+def test_a_law_with_a_pole_is_solved_on_one_side_of_it():
+    """Consumers that saturate: the law of a resource has a root beyond the pole; the record says which it means."""
+    m, g, b = Symbol("m", real=True), Symbol("g", positive=True), Symbol("b", positive=True)
+    n, R = Feature("n"), Datum("R")
+    eats = Coupling("c", mean=m / N, variance=g**2 / N)
+    eaten = R[mu] - b + Sum(eats[mu, i] * n[i], (i, 1, N))
+    grown = C - Sum(eats[mu, i] * R[mu] / (1 + R[mu]), (mu, 1, P))
+    theory = BipartiteSystem([], [Complementary(n[i], grown), Complementary(R[mu], eaten)]).cavity()
+    step = next(s for s in theory.derivation if s.key == "datum.solution")
+    assert [str(domain) for domain in step.data["domains"]] == ["_u < -M_n*m + b"]
+    assert all(v.ok for v in solution_witness(step, 50))
+    anywhere = replace(step, data={**step.data, "domains": []})  # the claim for all roots is wrong
+    assert not all(v.ok for v in solution_witness(anywhere, 50))
+    values = {m: 1, g: 1, C: Rational(1, 2), b: 2, alpha: 2}
+    sim = theory.system.simulate(values, N=100, seeds=8)
+    rows = theory.compare(sim, [average(R[mu]), average(R[mu] ** 2), average(n[i])])
+    assert all(abs(row.z) < 3.5 for row in rows)

@@ -8,7 +8,26 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from sympy import And, Basic, Expr, Float, Max, Min, Mul, Piecewise, S, Symbol, cancel, factor_terms, fraction, zoo
+from sympy import (
+    And,
+    Basic,
+    Dummy,
+    Expr,
+    Float,
+    Max,
+    Min,
+    Mul,
+    Piecewise,
+    Pow,
+    S,
+    StrictGreaterThan,
+    StrictLessThan,
+    Symbol,
+    cancel,
+    factor_terms,
+    fraction,
+    zoo,
+)
 from sympy.core.relational import Relational
 
 from symcavity.algebra.factors import together
@@ -170,6 +189,21 @@ class SiteSolution:
         places = {cancel(-c.xreplace({x: S.Zero}) / slope) for c, slope in slopes if slope != 0 and not slope.has(x)}
         found = [place for place in places if (psi.xreplace({x: place}) * self.reflection - end).expand() == 0]
         return found[0] if len(found) == 1 else None
+
+    @property
+    def domains(self) -> list[Relational]:
+        """Where an implicit law is solved, as far as it is not known to be one-to-one for all of its unknown."""
+        regions = [region for region in self.regions if region.implicit is not None]
+        if len(regions) != 1:
+            return []
+        ((x, psi),) = (region.implicit for region in regions if region.implicit)
+        low, high = (self.edge(regions[0], which) for which in (0, 1))
+        anywhere = psi.xreplace({x: (free := Dummy(x.name, real=True))})
+        has_poles = any(p.exp.is_negative and p.base.has(free) and sign_of(p.base) is None for p in anywhere.atoms(Pow))
+        if sign_of(anywhere.diff(free)) is not None and not has_poles:
+            return []
+        ends = [] if low is None else [StrictGreaterThan(x, low, evaluate=False)]
+        return ends if high is None else [*ends, StrictLessThan(x, high, evaluate=False)]
 
     def fixing(self) -> Expr:
         """What the field is as a function of the implicit unknown: if it is not one function, by cases.
