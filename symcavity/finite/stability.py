@@ -14,7 +14,7 @@ import numpy as np
 from symcavity.finite.instance import Instance, State
 from symcavity.finite.newton import linearise, slopes, summed
 
-_SMALL, _NEAR, _KEPT, _ROUNDS = 80, 1e-3, 40, 400
+_SMALL, _NEAR, _KEPT, _ROUNDS = 300, 1e-3, 40, 50
 
 
 def leading_eigenvalue(instance: Instance, state: State) -> float | None:
