@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sympy import Abs, Add, Expr, Piecewise, S, exp, log
+from sympy import Abs, Add, Expr, Piecewise, S, exp, log, sign
 
 PRIME = 2305843009213682039  # of which 2, 3, 5, ... are squares, and -1 is none: one root of a square is a square
 _PARTS = 60  # an exponential is a power of as many: so its own roots are powers, too
@@ -53,6 +53,8 @@ class _Point:
             return _power(_root(value) if expr.exp.q == 2 else value, int(expr.exp.p))
         if isinstance(expr, Piecewise):
             return self(expr.args[0].expr)
+        if isinstance(expr, Abs | sign) and expr.args[0].is_Symbol:  # symbols are positive here
+            return self(expr.args[0]) if isinstance(expr, Abs) else 1
         wide = expr.expand() if expr.args else expr
         if type(wide) is not type(expr):
             return self(wide)

@@ -12,9 +12,11 @@ by bit.  At ``u = 1`` the copies coincide, and ``V(1)`` is the variance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 
-from sympy import Add, Expr, KroneckerDelta, S, Symbol, expand_mul
+from sympy import Add, Expr, KroneckerDelta, S, expand_mul
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import coupling_covariance
@@ -72,11 +74,47 @@ def scatter(minima: Mapping[Kind, Expr], bent: Sequence[tuple[Kind, Expr]]) -> E
     return Add(*parts)
 
 
+@dataclass(frozen=True)
+class Shared:
+    """The overlap of two messages times that of the two emissions, for the couplings of two fields, per feature.
+
+    Attributes
+    ----------
+    fields : tuple of RandomField
+    factor : Expr
+    heard : Expr
+        The average of the product of the messages.
+    sent : Expr
+        That of the emissions.
+    weights : tuple of Expr
+        The factors of the couplings' covariance in these two.
+    """
+
+    fields: tuple[RandomField, RandomField]
+    factor: Expr
+    heard: Expr
+    sent: Expr
+    weights: tuple[Expr, Expr]
+
+
 def shared_overlaps(theory: Theory) -> Expr:
     """The overlaps of messages times those of emissions, summed over the couplings, per feature."""
+    return Add(*(term.factor * term.heard * term.sent for term in shared_terms(theory)))
+
+
+def shared_terms(theory: Theory) -> Iterator[Shared]:
+    """The terms of this sum; of a covariance of couplings of several terms, one for each."""
     messages = theory.system.record.messages
     fields = [f for f in theory.system.record.fields if messages[f.symbol] != 0]
-    return Add(*(_shared(f, g, messages) for f in fields for g in fields))
+    for f, g in product(fields, repeat=2):
+        if (f.hearer, f.sender) == (g.hearer, g.sender):
+            covariance = coupling_covariance(f.coupling, g.coupling).replace(KroneckerDelta, lambda *_: S.One)
+            sizes = f.hearer.size * f.sender.size / N
+            for term in Add.make_args(expand_mul(covariance)) if covariance != 0 else ():
+                at_sender, at_hearer, rest = split_by_ends(term, f.hearer, f.sender)
+                heard = Average(at_hearer * messages[f.symbol] * messages[g.symbol])
+                sent = Average(at_sender * f.emission * g.emission)
+                yield Shared((f, g), in_units_of_n((rest * sizes).cancel()), heard, sent, (at_hearer, at_sender))
 
 
 def check_minimum(theory: Theory) -> None:
@@ -126,18 +164,3 @@ def minimum_of(theory: Theory, site: Site) -> Expr:
 def feedback(field: Heard, site: Site) -> Expr:
     """What the site's own trained emissions add to a field, at the mean self-couplings."""
     return Add(*(site.means[k.symbol] * k.emission for k in field.feedback if k.through.states()))
-
-
-def _shared(f: RandomField, g: RandomField, messages: Mapping[Symbol, Expr]) -> Expr:
-    """The overlap of two messages times that of the two emissions, in units of the couplings' covariance."""
-    if (f.hearer, f.sender) != (g.hearer, g.sender):
-        return S.Zero
-    covariance = coupling_covariance(f.coupling, g.coupling).replace(KroneckerDelta, lambda *_: S.One)
-    sizes = f.hearer.size * f.sender.size / N
-    parts = []
-    for term in Add.make_args(expand_mul(covariance)):
-        at_sender, at_hearer, rest = split_by_ends(term, f.hearer, f.sender)
-        heard = Average(at_hearer * messages[f.symbol] * messages[g.symbol])
-        sent = Average(at_sender * f.emission * g.emission)
-        parts.append(in_units_of_n((rest * sizes).cancel()) * heard * sent)
-    return Add(*parts)

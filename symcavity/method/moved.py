@@ -6,19 +6,20 @@ added to the minima of single sites, so that it holds for each part of them, and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from sympy import Add, Dummy, Expr, S, Sum, Symbol
 
 from symcavity.errors import UnsupportedLaw
+from symcavity.method.answered import as_averages, in_states, tilts
 from symcavity.method.close import kind_of_body
-from symcavity.method.perturbed import Answered, Overlap, Perturbed, Weighed, as_averages, in_states, perturbed
+from symcavity.method.perturbed import Overlap, Perturbed, Weighed, perturbed
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import Global, site_quantities
+from symcavity.model.quantities import Global, SiteQuantity, site_quantities
 from symcavity.model.typed import OBJECTIVE
 
 
@@ -80,8 +81,9 @@ def parts_of(theory: Theory, observable: Expr, shares: Mapping[Kind, Expr]) -> P
 
 
 def mean(body: Expr) -> Expr:
-    """The average over the sites, of what is not zero."""
-    return Average(body) if body != 0 else S.Zero
+    """The average over the sites, of what is not zero; with factors outside that are the same at all sites."""
+    factor, rest = body.as_independent(SiteQuantity, SiteResponse, as_Add=False)
+    return factor * Average(rest) if rest != 1 else factor
 
 
 @dataclass(frozen=True)
@@ -106,82 +108,77 @@ class Moved:
         return parts_of(self.theory, self.read(key), self.found.shares)
 
     @property
-    def squares(self) -> list[Overlap]:
+    def squares(self) -> list[Symbol]:
         """The overlaps that two copies have with each other."""
-        return [m for m in self.found.moved if isinstance(m, Overlap)]
+        return list(self.found.copies.turned)
 
     def answer(self, m: Overlap | Weighed, g: Expr) -> Expr:
         """By how much a number changes where a function is added to the minimum of its sites."""
         if g == 0:
             return S.Zero
-        if isinstance(m, Overlap):
-            return self._pushed(m.kind, m.field, 2 * m.factor, g)
-        return mean(g * m.weight)
+        if isinstance(m, Weighed):
+            return Add(*(mean(g * term) for term in m.weights)).xreplace(self.found.same)
+        k, n = m.fields
+        if k == n:
+            return self._pushed(m.kind, k, n, 2 * m.factor, g)
+        return self._pushed(m.kind, k, n, m.factor, g) + self._pushed(m.kind, n, k, m.factor, g)
 
     def carried(self, m: Overlap | Weighed, changes: Mapping[Symbol, Expr]) -> Expr:
-        """By how much a number changes with the variances of fields, or with others that stand in it."""
+        """By how much a number changes with the covariances of fields, or with others that stand in it."""
         if isinstance(m, Weighed):
             return Add(*(m.also.diff(s) * change for s, change in changes.items()))
         fields = self.found.sites[m.kind]
-        return Add(
-            *(
-                m.factor * grown(a, changes) * mean(slope**2)
-                for a, slope in zip(fields, fields[m.field].slopes, strict=True)
-            )
-        )
+        one, other = (fields[k].slopes for k in m.fields)
+        terms = [
+            mean(m.factor * grown(c, changes) * one[k] * other[n])
+            for k, a in enumerate(fields)
+            for n, c in enumerate(a.covariance)
+        ]
+        return Add(*terms).xreplace(self.found.same)
 
     def curvature(self, one: Symbol, other: Symbol) -> Expr:
-        """The second derivative by two overlaps of two copies."""
-        value = -self.found.overlaps.diff(one).diff(other)
+        """The second derivative of the covariance of two minima, by overlaps or by what each copy has of its own."""
+        copies = self.found.copies
+        value = -copies.overlaps.diff(one).diff(other)
         for kind, fields in self.found.sites.items():
-            for a in fields:
-                for b, slope in zip(fields, a.slopes, strict=True):
-                    both = a.variance.diff(one) * b.variance.diff(other)
-                    value += self.found.shares[kind] * both * mean(slope**2) if both != 0 else S.Zero
-        return value
+            terms = []
+            for a, b, rate in copies.grows(kind, one):
+                both = rate.diff(other)
+                terms.append(mean(copies.alike(both) * fields[a].psi * fields[b].psi))
+                for c, d, second in copies.grows(kind, other):
+                    terms.append(mean(copies.alike(rate * second) * fields[a].slopes[c] * fields[b].slopes[d]))
+            value += self.found.shares[kind] * Add(*terms)
+        return copies.alike(value).xreplace(self.found.same)
 
     def pushed(self, symbol: Symbol, kind: Kind, g: Expr) -> Expr:
-        """The mixed derivative by an overlap of two copies, of what is added to the sites of a kind of one of them."""
-        terms = []
-        for place, a in enumerate(self.found.sites[kind]):
-            grows = a.variance.diff(symbol)
-            if grows != 0 and g != 0:
-                terms.append(self._pushed(kind, place, self.found.shares[kind] * grows, g))
-        return Add(*terms)
+        """The mixed derivative by an overlap of two copies, of what is added to the sites of a kind of the first."""
+        share, copies = self.found.shares[kind], self.found.copies
+        grows = copies.grows(kind, symbol) if g != 0 else []
+        return Add(*(self._pushed(kind, a, b, share * copies.alike(rate), g) for a, b, rate in grows))
 
-    def _pushed(self, kind: Kind, place: int, scale: Expr, g: Expr) -> Expr:
-        """The average of dG/deta times dM/deta, by parts, with a factor."""
-        a = self.found.sites[kind][place]
-        return scale * mean(g * a.slopes[place]) - scale / a.variance * mean(g * a.eta * a.psi)
+    def _pushed(self, kind: Kind, a: int, b: int, scale: Expr, g: Expr) -> Expr:
+        """The average of dG/deta_a times dM/deta_b, by parts, with a factor."""
+        fields = self.found.sites[kind]
+        psi = fields[b].psi
+        pushed = [mean(scale * g * t * psi) for t in tilts(fields, a)]
+        return (mean(scale * g * fields[a].slopes[b]) - Add(*pushed)).xreplace(self.found.same)
 
     def turned(self, symbol: Symbol, changes: Mapping[Symbol, Expr]) -> Expr:
-        """The same of what moves the overlaps with given emissions."""
-        terms = []
-        for lost, kept in self.reductions():
-            rate = lost.diff(symbol)
-            terms += [rate * kept.diff(s) * change / 2 for s, change in changes.items() if rate != 0]
-        return Add(*terms)
+        """The mixed derivative by an overlap of two copies, of what the first alone moves of their covariances."""
+        second = self.found.copies.second
+        return Add(*(change * self.curvature(symbol, s) for s, change in changes.items() if s in second))
 
     def tilted(self, one: Mapping[Symbol, Expr], other: Mapping[Symbol, Expr]) -> Expr:
-        """The part of what both copies move through their overlaps with given emissions."""
-        terms = []
-        for lost, kept in self.reductions():
-            for s, first in one.items():
-                terms += [lost * first * kept.diff(s).diff(r) * second / 2 for r, second in other.items()]
+        """The part of what both copies move of their covariances by themselves."""
+        second = self.found.copies.second
+        first = [(s, change) for s, change in one.items() if s in second]
+        terms = [c * d * self.curvature(s, second[r]) for s, c in first for r, d in other.items() if r in second]
         return Add(*terms)
 
-    def reductions(self) -> Iterator[tuple[Expr, Expr]]:
-        """What overlaps of two copies weigh, and the variances at given emissions of others that they are part of.
-
-        The overlap of the copies is that at given ``u``, and a product of the overlaps of each with these emissions.
-        """
-        none = {m.symbol: S.Zero for m in self.squares}
-        for symbol in none:
-            for fields in self.found.sites.values():
-                for a in fields:
-                    rate = a.variance.diff(symbol)
-                    if rate != 0:
-                        yield self.found.overlaps.diff(symbol) / rate, a.variance.xreplace(none)
+    def pulled(self, changes: Mapping[Symbol, Expr], kind: Kind, g: Expr) -> Expr:
+        """What the second copy moves of their covariances, with what is added to the sites of a kind of the first."""
+        second = self.found.copies.second
+        return Add(*(d * self.pushed(second[r], kind, g) for r, d in changes.items() if r in second))
 
 
 def moved_of(theory: Theory) -> Moved:
@@ -191,6 +188,6 @@ def moved_of(theory: Theory) -> Moved:
     return theory.memory["moved"]
 
 
-def grown(a: Answered, changes: Mapping[Symbol, Expr]) -> Expr:
-    """By how much the variance of a field grows."""
-    return Add(*(a.variance.diff(s) * change for s, change in changes.items()))
+def grown(covariance: Expr, changes: Mapping[Symbol, Expr]) -> Expr:
+    """By how much a covariance of fields grows."""
+    return Add(*(covariance.diff(s) * change for s, change in changes.items()))

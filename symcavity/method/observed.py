@@ -105,10 +105,10 @@ class Observed:
     def overlaps(self) -> list[Equation]:
         """The linear equations of the overlaps of two copies, of which one has a source."""
         source, squares = self.sources[-1], self.moved.squares
-        out = []
+        exchanged, out = self.moved.found.copies.turned, []
         for m in squares:
-            bent = [self.moved.curvature(m.symbol, n.symbol) * self.turned[n.symbol] for n in squares]
-            out.append(Equation(Add(*bent).xreplace(self.names), -source.mixed[m.symbol]))
+            bent = [self.moved.curvature(m, n) * self.turned[n] for n in squares]
+            out.append(Equation(Add(*bent).xreplace(self.names), -source.mixed[exchanged[m]]))
         return out
 
     def mixtures(self, source: Source) -> list[Equation]:
@@ -129,8 +129,10 @@ class Observed:
             h = other.added[kind]
             terms += [self.moved.found.shares[kind] * e for e in (mean(g * h), -mean(g) * mean(h))]
         terms += [name * self.turned[symbol] for symbol, name in one.mixed.items()]
-        tilted = self.moved.tilted(one.changes, other.changes).xreplace(self.names)
-        return Equation(self.symbol, Add(*terms, tilted).xreplace(self.names))
+        terms.append(self.moved.tilted(one.changes, other.changes))
+        for source, second in ((one, other), (other, one)):
+            terms += [self.moved.pulled(second.changes, kind, g) for kind, g in source.added.items()]
+        return Equation(self.symbol, Add(*terms).xreplace(self.names))
 
 
 def observed_of(theory: Theory, keys: Sequence[Any]) -> Observed:
@@ -150,7 +152,7 @@ def observed_of(theory: Theory, keys: Sequence[Any]) -> Observed:
     names |= {s: OrderParameter(fresh_name(taken, s.name if len(bends) > 1 else "K")) for s in bends}
     marks = [""] if len(keys) == 1 else [f"_{k}" for k in range(1, len(keys) + 1)]
     sources = tuple(_source(moved, key, mark, taken, names) for key, mark in zip(keys, marks, strict=True))
-    turned = {m.symbol: OrderParameter(fresh_name(taken, f"y_{m.symbol}")) for m in moved.squares}
+    turned = {s: OrderParameter(fresh_name(taken, f"y_{s}")) for s in moved.squares}
     return Observed(theory, sources, moved, turned, OrderParameter(fresh_name(taken, "V")), names)
 
 
@@ -169,7 +171,7 @@ def _source(moved: Moved, key: Any, mark: str, taken: set[str], names: dict[Expr
     moves = {kind: any(found.moves(kind, s) != 0 for s in found.unknowns) for kind in found.sites}
     added = at("G", [kind for kind in found.sites if kind in own or moves[kind]])
     changes = {s: named(f"d{names.get(s, s)}") for s in found.unknowns}
-    mixed = {m.symbol: named(f"a_{m.symbol}") for m in moved.squares}
+    mixed = {s: named(f"a_{s}") for s in moved.squares}
     return Source(key, moved.read(key), strength, parts, own, added, changes, mixed)
 
 

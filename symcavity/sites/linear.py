@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -152,22 +153,19 @@ class LinearEnsemble(SiteEnsemble):
     def _constant(self, state: SiteQuantity) -> Expr:
         return self.solution.regions[0].values[state].xreplace({**dict.fromkeys(self.fields, S.Zero), **self._zero()})
 
-    def _slopes(self, state: SiteQuantity) -> dict[Symbol, Expr]:
-        value = self.solution.regions[0].values[state]
-        return {f: tidy_fraction(value.diff(f)) for f in self.fields if value.has(f)}
+    @cached_property
+    def _slopes(self) -> dict[SiteQuantity, dict[Symbol, Expr]]:
+        """The derivatives of each state by the fields that it depends on."""
+        values = self.solution.regions[0].values.items()
+        return {q: {f: tidy_fraction(value.diff(f)) for f in self.fields if value.has(f)} for q, value in values}
 
     def _covariance(self, p: SiteQuantity, q: SiteQuantity) -> Expr:
         """The covariance of two states."""
-        if p == q and len(slopes := self._slopes(p)) == 1:
+        if p == q and len(slopes := self._slopes[p]) == 1:
             ((f, slope),) = slopes.items()
             return slope**2 * self.covariance[f, f]
-        return Add(
-            *(
-                a * b * self.covariance[f, g]
-                for f, a in self._slopes(p).items()
-                for g, b in self._slopes(q).items()
-            )
-        )
+        one, other = self._slopes[p].items(), self._slopes[q].items()
+        return Add(*(a * b * self.covariance[f, g] for f, a in one for g, b in other))
 
 
 def _pairings(letters: Sequence[SiteQuantity]) -> Iterator[list[tuple[SiteQuantity, SiteQuantity]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -105,10 +105,16 @@ def _names(step: Step, source: Any) -> dict[Any, Expr]:
 
 
 def _rates(source: Any, sourced: Sourced, step: Step, solution: Any) -> dict[Any, float]:
-    """The rates of what moves; curvatures, which no solution tells, by their claims."""
-    found = step.evidence["observed"]
-    known = {r: sourced.number(s) for s, r in source.changes.items() if s not in found.moved.found.bends}
+    """The rates of what moves; of what no solution tells by its name, by their claims."""
+    told = _told(step)
+    known = {r: sourced.number(s) for s, r in source.changes.items() if told(s)}
     return known | _solved(step, source, solution, known)
+
+
+def _told(step: Step) -> Callable[[Symbol], bool]:
+    """Whether a solution tells an unknown: no curvature, and no order parameter that only the source tells apart."""
+    found = step.evidence["observed"].moved.found
+    return lambda s: s not in found.bends and s not in found.same and s not in found.same.values()
 
 
 def _solved(step: Step, source: Any, solution: Any, known: Mapping[Any, float]) -> dict[Any, float]:
@@ -173,21 +179,22 @@ def added(step: Step, _dps: int) -> list[Verdict]:
             body = _names(step, source_)[name].expand()
             own = [term for term in Add.make_args(body) if site_quantities(term) or not set(held) & term.free_symbols]
             terms = [_value(Average(term), rates, solution) for term in own]
-            worst = largest(worst, _apart(sourced.of_site(kind), terms))
+            least = NEAR * max(map(abs, rates.values()), default=0)
+            worst = largest(worst, _apart(sourced.of_site(kind), terms, least))
     return _said(worst, "the minima of single sites move by what it adds")
 
 
 @witness("observed_closed")
 def closed(step: Step, _dps: int) -> list[Verdict]:
     """The rates at which order parameters and shared variables move, against solutions with the source."""
-    worst, found = 0.0, step.evidence["observed"]
+    worst, told = 0.0, _told(step)
     claims = {e.lhs: e.rhs for e in step.claims}
     for source_, sourced, solution in _sourced(step):
         if sourced is None:
             return [UNDONE]
         rates, names = _rates(source_, sourced, step, solution), _names(step, source_)
         for symbol, rate in source_.changes.items():
-            if rate in claims and symbol not in found.moved.found.bends:
+            if rate in claims and told(symbol):
                 terms = _terms(claims[rate].xreplace(names), rates, solution)
                 worst = largest(worst, _apart(rates[rate], terms, NEAR * max(map(abs, rates.values()))))
     return _said(worst, "order parameters move as it says")

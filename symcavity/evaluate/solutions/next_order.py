@@ -25,7 +25,7 @@ from symcavity.evaluate.solutions.table import SolutionTable
 from symcavity.method.perturbed import Perturbed
 from symcavity.model.averages import Average
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import site_quantities
+from symcavity.model.quantities import SiteQuantity, site_quantities
 
 SUPPORTED = (
     "two kinds of sites with one coupling between them, laws that are linear in states and fields, no variables that "
@@ -46,6 +46,7 @@ class NextOrder:
     def __init__(self, solution: SolutionTable, found: Perturbed) -> None:
         self._solution, self._found = solution, found
         plain = len(found.sites) == 2 and all(len(fields) == 1 for fields in found.sites.values())
+        plain = plain and not any(field.covariance[0].has(SiteQuantity) for (field,) in found.sites.values())
         if found.shared or found.bends or not plain:
             raise UnsupportedLaw("The means to order 1/N are not known here.", SUPPORTED)
         self._slopes, self._at_zero = dict[Kind, Expr](), dict[Kind, Expr]()

@@ -29,7 +29,7 @@ class Spreads:
 
     def __init__(self, solution: SolutionTable, moved: Moved) -> None:
         self.solution, self.moved, self.found = solution, moved, moved.found
-        self.squares = [m.symbol for m in moved.squares]
+        self.squares = moved.squares
         self._known: dict[Expr, Any] = {}
 
     def covariance(self, one: Parts, other: Parts) -> Any:
@@ -39,7 +39,8 @@ class Spreads:
             total = self._tilted(first, second)
             for kind in self.found.sites:
                 total += self._share(kind) * self._covariance(kind, (one, first), (other, second))
-            turned = _solved(self._curvature, self._mixed(other, second))
+            total += self._pulled(second, one, first) + self._pulled(first, other, second)
+            turned = _solved(self._curvature, self._exchanged(self._mixed(other, second)))
             left = self._mixed(one, first)
             return total - mp.fsum(left[k] * turned[k] for k in range(len(self.squares)))
 
@@ -131,6 +132,20 @@ class Spreads:
                 for c, g in self._of_kind(kind, parts, moves):
                     out[r] += c * self._number(self.moved.pushed(symbol, kind, g))
         return out
+
+    def _exchanged(self, mixed: Any) -> Any:
+        """The same where the other copy is the one to which something is added."""
+        turned = self.found.copies.turned
+        return mp.matrix([mixed[self.squares.index(turned[symbol])] for symbol in self.squares])
+
+    def _pulled(self, moves: Any, parts: Parts, added: Any) -> Any:
+        """What the one copy moves of the covariances of their fields, with what is added to the other."""
+        total = ZERO
+        for c, symbol in zip(moves, self.found.unknowns, strict=True):
+            for kind in self.found.sites:
+                for d, g in self._of_kind(kind, parts, added):
+                    total += c * d * self._number(self.moved.pulled({symbol: S.One}, kind, g))
+        return total
 
     def _tilted(self, first: Any, second: Any) -> Any:
         """The part of what both copies move through their overlaps with given emissions."""
