@@ -52,6 +52,8 @@ class Part:
         Where half of the Gaussian ends, and on which side of that it lies; empty of a whole one.
     turn : Expr
         By what the state is turned, 1 or -1: centre, box and end are those of the turned one.
+    slope : Expr
+        By whose sign it is turned; one where it is not.
     decay : Expr
         Where the energy is a line beyond the end: how fast the weight falls there. Zero where it is a Gaussian.
     """
@@ -65,6 +67,7 @@ class Part:
     box: tuple[Expr, ...] = ()
     end: tuple[Expr, int] | tuple[()] = ()
     turn: Expr = S.One
+    slope: Expr = S.One
     decay: Expr = S.Zero
 
     def over(self, body: Expr) -> Expr:
@@ -92,7 +95,7 @@ class Part:
         turns = (S.One,) if self.turn == 1 else (S.One, S.NegativeOne)
         for turn in turns:
             inside = body.xreplace({ZETA: (self.state - self.centre) / sqrt(self.width)})
-            breaks, pieces = self._cases(inside.xreplace({self.state: turn * x}), x)
+            breaks, pieces = self._cases(inside.xreplace({self.state: turn * x}), x, turn)
             ends = [low, *map(within, breaks), high]
             whole = Add(*(self._between(p, x, *pair) for p, pair in zip(pieces, pairwise(ends), strict=True)))
             total += whole if len(turns) == 1 else (1 + turn * self.turn) / 2 * whole
@@ -109,9 +112,10 @@ class Part:
         end, way = self.end
         return (end, None) if way > 0 else (None, end)
 
-    def _cases(self, body: Expr, x: Symbol) -> tuple[list[Expr], list[Expr]]:
+    def _cases(self, body: Expr, x: Symbol, turn: Expr) -> tuple[list[Expr], list[Expr]]:
+        known = [] if self.slope == 1 else [(self.slope, int(turn))]
         try:
-            return to_piecewise_polynomial(body, x)
+            return to_piecewise_polynomial(body, x, known)
         except NotPiecewisePolynomial as error:
             where = "between two bounds" if self.box else "whose energy has a kink"
             raise UnsupportedLaw(
@@ -196,8 +200,8 @@ class Kink:
 
     Attributes
     ----------
-    turn : Expr
-        By what the state is turned, 1 or -1.
+    turn, slope : Expr
+        By what the state is turned, 1 or -1, and by whose sign.
     place : Expr
         Where the turned state has its kink.
     sides : tuple of (Expr, Expr, Expr)
@@ -205,6 +209,7 @@ class Kink:
     """
 
     turn: Expr
+    slope: Expr
     place: Expr
     sides: tuple[tuple[Expr, Expr, Expr], tuple[Expr, Expr, Expr]]
 
@@ -212,7 +217,7 @@ class Kink:
 def kink(rest: Expr, x: SiteQuantity) -> Kink | None:
     """Where an energy has its one kink, and the squares beside it; None of others, and of what only jumps."""
     mark = Dummy("x", real=True)
-    body, signs, turn = rest.xreplace({x: mark}), Signs(), S.One
+    body, signs, turn, slope = rest.xreplace({x: mark}), Signs(), S.One, S.One
     try:
         try:
             pieces = Builder(mark, signs).build(body).pruned()
@@ -227,8 +232,8 @@ def kink(rest: Expr, x: SiteQuantity) -> Kink | None:
         return None
 
     def coefficients(found: Any) -> tuple[Expr, Expr, Expr]:
-        fixed, slope, half = (*map(signs.restore, found), *[S.Zero] * (3 - len(found)))
-        return fixed, slope, 2 * half
+        fixed, tilt, half = (*map(signs.restore, found), *[S.Zero] * (3 - len(found)))
+        return fixed, tilt, 2 * half
 
     below, above = map(coefficients, pieces.values)
-    return Kink(turn, signs.restore(pieces.breaks[0]), (below, above))
+    return Kink(turn, slope, signs.restore(pieces.breaks[0]), (below, above))

@@ -95,7 +95,7 @@ class Mixture(ThermalAverages):
                 lost = fixed + more + (stiff * away**2 + 2 * pull * away - F * pull**2) / (2 * whole)
                 total, width = -w.beta * lost - log(whole) / 2, F / (w.beta * whole)
                 middle = (away - F * pull) / whole
-                found.append(Part(values, total, x, middle, width, end=(bent.place, way), turn=bent.turn))
+                found.append(Part(values, total, x, middle, width, end=(bent.place, way), turn=bent.turn, slope=bent.slope))
             return tuple(found)
         if rest != 0 and not curvature.is_nonnegative:  # one that bends down has no Gaussian of its own
             return (Part(values, S.Zero, x, eta, F / w.beta, self._factor(energy, values), self._box(values)),)
@@ -141,10 +141,10 @@ class Mixture(ThermalAverages):
             if whole == 0:  # a line beyond the kink, which no answer of the others bends
                 decay = -way * w.beta * drive
                 total = w.beta * (drive * bent.place - level - add) - log(decay)
-                found.append(Part(values, total, x, end=(bent.place, way), turn=bent.turn, decay=decay))
+                found.append(Part(values, total, x, end=(bent.place, way), turn=bent.turn, slope=bent.slope, decay=decay))
                 continue
             total, middle, width = self._gaussian(level + add, drive, whole)
-            found.append(Part(values, total, x, middle, width, end=(bent.place, way), turn=bent.turn))
+            found.append(Part(values, total, x, middle, width, end=(bent.place, way), turn=bent.turn, slope=bent.slope))
         return tuple(found)
 
     def _gaussian(self, level: Expr, pull: Expr, whole: Expr) -> tuple[Expr, Expr, Expr]:
