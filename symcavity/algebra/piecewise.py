@@ -369,8 +369,9 @@ def to_piecewise_polynomial(
     expr = sympify(expr)
     real = RealNames(expr, z, *(known for known, _ in assumed))
     u = real.forward(z)
+    signs = Signs([(real.forward(known), its_sign) for known, its_sign in assumed])
     try:
-        pieces = Builder(u, Signs([(real.forward(known), its_sign) for known, its_sign in assumed])).build(real.forward(expr))
+        pieces = Builder(u, signs).build(real.forward(expr))
     except OpenSlope as problem:
         raise Undetermined(real.back(bare(problem.coefficient)), "slope") from None
     except Undetermined as problem:

@@ -32,6 +32,7 @@ from sympy import (
 )
 from sympy.core.relational import Relational
 
+from symcavity.algebra.node import unbound
 from symcavity.algebra.piecewise import BRANCHING
 from symcavity.algebra.precision import GENERATED, exact_function, is_mpf, mp
 from symcavity.algebra.signs import sign_of, tidy
@@ -86,7 +87,7 @@ def _marks(expr: Expr, z: Symbol) -> dict[Expr, Dummy]:
 def _switches(expr: Expr, z: Symbol) -> list[Expr]:
     """Return the expressions at whose zeros the branches of an expression switch."""
     out: list[Expr] = []
-    for node in _unbound(expr, (*BRANCHING, Relational), z):
+    for node in unbound(expr, (*BRANCHING, Relational), z):
         if isinstance(node, Max | Min):
             out.extend(a - b for a, b in combinations(node.args, 2))
         elif isinstance(node, Relational):
@@ -99,26 +100,9 @@ def _switches(expr: Expr, z: Symbol) -> list[Expr]:
     return [argument for argument in out if argument.has(z) and not argument.has(S.Infinity)]
 
 
-def _unbound(expr: Expr, kinds: tuple[Any, ...], z: Symbol) -> list[Any]:
-    """The nodes of some classes that hold z and no variable that is bound around them: those have switches in it only."""
-    found: set[Any] = set()
-
-    def walk(node: Any, bound: frozenset[Any]) -> None:
-        if not node.has(z):
-            return
-        if isinstance(node, kinds) and not (bound and node.has(*bound)):
-            found.add(node)
-        more = bound.union(getattr(node, "bound_symbols", ()))
-        for part in node.args:
-            walk(part, more)
-
-    walk(expr, frozenset())
-    return sorted(found, key=lambda a: a.sort_key())
-
-
 def _branches(expr: Expr, z: Symbol, limit: int = 64) -> Iterable[Expr]:
     """Yield an expression with each choice of its inner branches."""
-    inner = _unbound(expr, BRANCHING, z)
+    inner = unbound(expr, BRANCHING, z)
     outer = [n for n in inner if not any(n != other and other.has(n) for other in inner)]
     if not outer:
         return [expr]

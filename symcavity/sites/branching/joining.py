@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sympy import Add, Expr, Mul, S, Symbol, cancel
+from sympy import Add, Expr, S, Symbol, cancel
 
 from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import SiteQuantity
@@ -54,7 +54,7 @@ def in_combination(expr: Expr, fields: Sequence[Symbol]) -> tuple[dict[Symbol, E
     return (found, written) if set(found) == set(fields) else None
 
 
-class _Apart(Exception):  # noqa: N818 - no error, but the answer that there is no combination
+class _Apart(Exception):
     """What depends on several combinations."""
 
 

@@ -6,12 +6,30 @@ moments are truncated ones, so that nothing is integrated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from sympy import Abs, Add, Dummy, Expr, Max, Min, Piecewise, Poly, S, Symbol, binomial, exp, factorial, log, sqrt
+from sympy import (
+    Abs,
+    Add,
+    Dummy,
+    Expr,
+    Gt,
+    Lt,
+    Max,
+    Min,
+    Piecewise,
+    Poly,
+    S,
+    Symbol,
+    binomial,
+    exp,
+    factorial,
+    log,
+    sqrt,
+)
 
 from symcavity.algebra.gaussian import gaussian_average
 from symcavity.algebra.phi import phi
@@ -28,6 +46,7 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.model.quantities import SiteQuantity
 
 ZETA = TexSymbol("zeta", "\\zeta")  # a standard Gaussian, which no parameter is
+MOST_OPEN = 3  # slopes of open sign in one expression
 
 
 @dataclass(frozen=True)
@@ -95,9 +114,8 @@ class Part:
         turns = (S.One,) if self.turn == 1 else (S.One, S.NegativeOne)
         for turn in turns:
             inside = body.xreplace({ZETA: (self.state - self.centre) / sqrt(self.width)})
-            breaks, pieces = self._cases(inside.xreplace({self.state: turn * x}), x, turn)
-            ends = [low, *map(within, breaks), high]
-            whole = Add(*(self._between(p, x, *pair) for p, pair in zip(pieces, pairwise(ends), strict=True)))
+            known = () if self.slope == 1 else ((self.slope, int(turn)),)
+            whole = self._by_signs(inside.xreplace({self.state: turn * x}), x, known, within)
             total += whole if len(turns) == 1 else (1 + turn * self.turn) / 2 * whole
         return total
 
@@ -112,16 +130,25 @@ class Part:
         end, way = self.end
         return (end, None) if way > 0 else (None, end)
 
-    def _cases(self, body: Expr, x: Symbol, turn: Expr) -> tuple[list[Expr], list[Expr]]:
-        known = [] if self.slope == 1 else [(self.slope, int(turn))]
+    def _by_signs(
+        self, body: Expr, x: Symbol, known: tuple[tuple[Expr, int], ...], within: Callable[[Expr], Expr]
+    ) -> Expr:
+        """The average, by cases of the sign of a slope that is open."""
         try:
-            return to_piecewise_polynomial(body, x, known)
+            breaks, pieces = to_piecewise_polynomial(body, x, known)
         except NotPiecewisePolynomial as error:
+            if isinstance(error, Undetermined) and error.kind == "slope" and len(known) < MOST_OPEN:
+                signs = ((1, Gt(error.expr, 0)), (-1, Lt(error.expr, 0)), (0, S.true))
+                rows = [(self._by_signs(body, x, (*known, (error.expr, s)), within), test) for s, test in signs]
+                return Piecewise(*rows)
             where = "between two bounds" if self.box else "whose energy has a kink"
             raise UnsupportedLaw(
                 f"{body.xreplace({x: self.state})} is averaged at a temperature over {self.state}, {where}.",
                 "polynomials of it there, by cases whose ends have a known order",
             ) from error
+        low, high = self._range
+        ends = [low, *map(within, breaks), high]
+        return Add(*(self._between(p, x, *pair) for p, pair in zip(pieces, pairwise(ends), strict=True)))
 
     def _between(self, body: Expr, x: Symbol, low: Expr | None, high: Expr | None) -> Expr:
         """The average of a polynomial on an interval that ends on one side or on both."""

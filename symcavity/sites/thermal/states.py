@@ -95,7 +95,8 @@ class Mixture(ThermalAverages):
                 lost = fixed + more + (stiff * away**2 + 2 * pull * away - F * pull**2) / (2 * whole)
                 total, width = -w.beta * lost - log(whole) / 2, F / (w.beta * whole)
                 middle = (away - F * pull) / whole
-                found.append(Part(values, total, x, middle, width, end=(bent.place, way), turn=bent.turn, slope=bent.slope))
+                turned = {"turn": bent.turn, "slope": bent.slope}
+                found.append(Part(values, total, x, middle, width, end=(bent.place, way), **turned))
             return tuple(found)
         if rest != 0 and not curvature.is_nonnegative:  # one that bends down has no Gaussian of its own
             return (Part(values, S.Zero, x, eta, F / w.beta, self._factor(energy, values), self._box(values)),)
@@ -138,13 +139,14 @@ class Mixture(ThermalAverages):
         found: list[Part] = []
         for way, (add, tilt, bend) in zip((-1, 1), bent.sides, strict=True):
             drive, whole = bent.turn * pull - tilt, curvature + bend - F * share**2
+            turned = {"turn": bent.turn, "slope": bent.slope}
             if whole == 0:  # a line beyond the kink, which no answer of the others bends
                 decay = -way * w.beta * drive
                 total = w.beta * (drive * bent.place - level - add) - log(decay)
-                found.append(Part(values, total, x, end=(bent.place, way), turn=bent.turn, slope=bent.slope, decay=decay))
+                found.append(Part(values, total, x, end=(bent.place, way), **turned, decay=decay))
                 continue
             total, middle, width = self._gaussian(level + add, drive, whole)
-            found.append(Part(values, total, x, middle, width, end=(bent.place, way), turn=bent.turn, slope=bent.slope))
+            found.append(Part(values, total, x, middle, width, end=(bent.place, way), **turned))
         return tuple(found)
 
     def _gaussian(self, level: Expr, pull: Expr, whole: Expr) -> tuple[Expr, Expr, Expr]:
