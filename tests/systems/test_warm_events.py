@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sympy import Abs, And, Eq, Ge, Gt, Max, Ne, Piecewise, Rational, Sum, Symbol, cos, sqrt
+from sympy import Abs, And, Eq, Ge, Gt, Max, Ne, Piecewise, Rational, Sum, Symbol, cos, log, sqrt
 
 from symcavity import (
     ConvexProblem,
@@ -19,6 +19,7 @@ from symcavity import (
     i,
     mu,
 )
+from symcavity.witness.judge import judge
 
 x, w, n = Coupling("x"), Feature("w"), Feature("n", values=(0, 1))
 beta, half, third = Symbol("beta", positive=True), Rational(1, 2), Rational(1, 3)
@@ -37,6 +38,11 @@ PRIORS = {
     "modulus": (measure(Abs(w[i] - third)), lambda v: np.abs(v - 1 / 3)),
     "both": (measure(Abs(w[i]) + w[i] ** 2 / 2), lambda v: np.abs(v) + v**2 / 2),
     "box": (measure(w[i], [w[i] >= -1, w[i] <= 2]), lambda v: np.where((v >= -1) & (v <= 2), v, np.inf)),
+    "two kinks": (measure(Abs(w[i]) + Abs(w[i] - 1)), lambda v: np.abs(v) + np.abs(v - 1)),
+    "heavy tails in a box": (
+        measure(log(1 + w[i] ** 2) + Abs(w[i]), [w[i] >= -1, w[i] <= 2]),
+        lambda v: np.where((v >= -1) & (v <= 2), np.log1p(v**2) + np.abs(v), np.inf),
+    ),
     "end": (measure(w[i], [w[i] >= third]), lambda v: np.where(v >= 1 / 3, v, np.inf)),
 }
 EVENTS = {
@@ -144,3 +150,9 @@ def test_events_about_a_smooth_minimum_are_those_of_sums_over_states():
         solution = kind(energy).gibbs(beta).cavity().solve({beta: 1, alpha: 2, t: {1: half, -1: half}})
         found.append([float(solution[average(expect(w[i] * t[i] > place))]) for place in (0, half)])
     assert found[0] == pytest.approx(found[1], rel=1e-9)
+
+
+def test_the_mean_in_a_box_with_heavy_tails_is_judged():
+    verdicts = judge(PRIORS["heavy tails in a box"][0].cavity().derivation["feature.solution"], 50)
+    assert verdicts
+    assert all(v.ok for v in verdicts)
