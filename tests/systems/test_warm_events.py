@@ -152,7 +152,7 @@ def test_events_about_a_smooth_minimum_are_those_of_sums_over_states():
     assert found[0] == pytest.approx(found[1], rel=1e-9)
 
 
-def test_the_mean_in_a_box_with_heavy_tails_is_judged():
-    verdicts = judge(PRIORS["heavy tails in a box"][0].cavity().derivation["feature.solution"], 50)
+def test_the_mean_beside_two_kinks_is_judged():
+    verdicts = judge(PRIORS["two kinks"][0].cavity().derivation["feature.solution"], 15)
     assert verdicts
     assert all(v.ok for v in verdicts)
