@@ -125,9 +125,13 @@ def _check_average(expr: Expr, z: Symbol, mean: Expr, variance: Expr) -> None:
 
 
 def _closed_form(body: Expr, u: Symbol, budget: int) -> Expr:
+    _check_outside(u, body)
+    return _by_cases(lambda signs: hinge_average(Builder(u, signs).build(body), signs), Signs(), budget)
+
+
+def _check_outside(u: Symbol, body: Expr) -> None:
     if any(u in node.free_symbols for node in body.atoms(GaussianAverage)):
         raise NotPiecewisePolynomial(f"{u} stands inside of another average.")
-    return _by_cases(lambda signs: hinge_average(Builder(u, signs).build(body), signs), Signs(), budget)
 
 
 def _by_cases(action: Callable[[Signs], Expr], signs: Signs, budget: int) -> Expr:
@@ -250,10 +254,12 @@ def average_branches(
     def action(signs: Signs) -> Expr:
         return hinge_average(compose(breaks, branches, expr, z, signs, real), signs)
 
+    bodies = [expr.xreplace(dict(branch)) for branch in branches]
     try:
+        for body in bodies:
+            _check_outside(z, body)
         return real.back(_by_cases(action, Signs(), _OPEN_COMPARISONS))
     except NotPiecewisePolynomial:
-        bodies = [expr.xreplace(dict(branch)) for branch in branches]
         cases = [(body, z < t) for body, t in zip(bodies, breaks, strict=False)]
         body = Piecewise(*cases, (bodies[-1], True)) if cases else bodies[-1]
         if len(bodies) != len(breaks) + 1:

@@ -23,7 +23,6 @@ from sympy import (
     Pow,
     S,
     Symbol,
-    default_sort_key,
     exp,
     false,
     log,
@@ -38,7 +37,7 @@ from sympy import (
 from sympy.core.relational import Relational
 
 from symcavity.algebra.door import as_sympy
-from symcavity.algebra.node import Node, replaced_by
+from symcavity.algebra.node import Node, replaced_by, unbound
 from symcavity.algebra.signs import sign_of
 
 
@@ -147,9 +146,9 @@ def implicit_average(expr: Expr, x: Symbol, psi: Expr, low: Expr = -oo, high: Ex
     An event is a comparison, or a step, that changes once: affine in the unknown, in one exponential of it, or, on a
     range that ends at zero, in one power of it.  Others stay in the integrand.
     """
-    steps = {s: (s.args[0] > 0) for s in expr.atoms(sign, Heaviside) if s.has(x)}
+    steps = {s: (s.args[0] > 0) for s in unbound(expr, (sign, Heaviside), x)}
     expr = expr.xreplace({s: Piecewise((1, up), (-1 if isinstance(s, sign) else 0, True)) for s, up in steps.items()})
-    events = sorted((e for e in expr.atoms(Relational) if e.has(x)), key=default_sort_key)
+    events = unbound(expr, (Relational,), x)
     found = {event: place for event in events if (place := _place(event, x, low, high)) is not None}
     return _in_parts(expr, x, psi, (low, high), found)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from sympy import Expr
+from sympy import Expr, default_sort_key
 
 from symcavity.algebra.door import as_sympy
 
@@ -39,3 +39,23 @@ def holds(expr: Any, kinds: tuple[type, ...]) -> bool:
     Averages over one law hold all of it, each for itself: what has looked at a law before knows it.
     """
     return isinstance(expr, kinds) or any(holds(a, kinds) for a in getattr(expr, "args", ()))
+
+
+def unbound(expr: Any, kinds: tuple[type, ...], z: Any) -> list[Any]:
+    """The nodes of some classes that hold a variable and none that is bound around them, in order.
+
+    What switches in a variable of integration is averaged over, and is no switch of the average.
+    """
+    found: set[Any] = set()
+
+    def walk(node: Any, bound: frozenset[Any]) -> None:
+        if not node.has(z):
+            return
+        if isinstance(node, kinds) and not (bound and node.has(*bound)):
+            found.add(node)
+        more = bound.union(getattr(node, "bound_symbols", ()))
+        for part in node.args:
+            walk(part, more)
+
+    walk(expr, frozenset())
+    return sorted(found, key=default_sort_key)

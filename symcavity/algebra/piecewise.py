@@ -341,7 +341,9 @@ def compose(
     return Pieces(tuple(out_breaks), tuple(values)).pruned()
 
 
-def to_piecewise_polynomial(expr: Expr, z: Symbol) -> tuple[list[Expr], list[Expr]]:
+def to_piecewise_polynomial(
+    expr: Expr, z: Symbol, assumed: Sequence[tuple[Expr, int]] = ()
+) -> tuple[list[Expr], list[Expr]]:
     """Bring an expression to its normal form as a piecewise polynomial of z.
 
     Parameters
@@ -350,6 +352,8 @@ def to_piecewise_polynomial(expr: Expr, z: Symbol) -> tuple[list[Expr], list[Exp
         Polynomials in z with Max, Min, Abs, sign, Heaviside and Piecewise, nested in any way.
     z : Symbol
         A real variable.
+    assumed : sequence of (Expr, int)
+        Signs taken for granted.
 
     Returns
     -------
@@ -363,10 +367,11 @@ def to_piecewise_polynomial(expr: Expr, z: Symbol) -> tuple[list[Expr], list[Exp
         If it is not one; Undetermined, its subclass, if the order of two breaks is not known.
     """
     expr = sympify(expr)
-    real = RealNames(expr, z)
+    real = RealNames(expr, z, *(known for known, _ in assumed))
     u = real.forward(z)
+    signs = Signs([(real.forward(known), its_sign) for known, its_sign in assumed])
     try:
-        pieces = Builder(u, Signs()).build(real.forward(expr))
+        pieces = Builder(u, signs).build(real.forward(expr))
     except OpenSlope as problem:
         raise Undetermined(real.back(bare(problem.coefficient)), "slope") from None
     except Undetermined as problem:

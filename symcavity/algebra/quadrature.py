@@ -32,6 +32,7 @@ from sympy import (
 )
 from sympy.core.relational import Relational
 
+from symcavity.algebra.node import unbound
 from symcavity.algebra.piecewise import BRANCHING
 from symcavity.algebra.precision import GENERATED, exact_function, is_mpf, mp
 from symcavity.algebra.signs import sign_of, tidy
@@ -86,9 +87,7 @@ def _marks(expr: Expr, z: Symbol) -> dict[Expr, Dummy]:
 def _switches(expr: Expr, z: Symbol) -> list[Expr]:
     """Return the expressions at whose zeros the branches of an expression switch."""
     out: list[Expr] = []
-    for node in sorted(expr.atoms(*BRANCHING, Relational), key=lambda a: a.sort_key()):
-        if not node.has(z):
-            continue
+    for node in unbound(expr, (*BRANCHING, Relational), z):
         if isinstance(node, Max | Min):
             out.extend(a - b for a, b in combinations(node.args, 2))
         elif isinstance(node, Relational):
@@ -103,7 +102,7 @@ def _switches(expr: Expr, z: Symbol) -> list[Expr]:
 
 def _branches(expr: Expr, z: Symbol, limit: int = 64) -> Iterable[Expr]:
     """Yield an expression with each choice of its inner branches."""
-    inner = [node for node in sorted(expr.atoms(*BRANCHING), key=lambda a: a.sort_key()) if node.has(z)]
+    inner = unbound(expr, BRANCHING, z)
     outer = [n for n in inner if not any(n != other and other.has(n) for other in inner)]
     if not outer:
         return [expr]

@@ -212,10 +212,12 @@ def _given(problem: Problem, minimum: System, kind: Kind) -> tuple[dict[Any, Any
 
 
 def _taken_by_states(minimum: System) -> set[str]:
-    """What a variable may not be called: as nothing that was declared."""
+    """What a variable may not be called: as nothing that was declared, and as no field of given numbers."""
     record = minimum.record
     made = {q.family.name for q, *_ in (*record.multipliers, *record.slacks, *record.duals)}
     declared = {q.name for q in minimum.quenched} | {s.name for s in minimum.parameters}
     declared |= {f.coupling.family.name for f in minimum.fields} | set(minimum.variables)
-    return declared - made - {name for name, q in minimum.variables.items() if isinstance(q.family, Field)}
+    still = {law.carrier(f).lhs for law in minimum.laws.values() for f in law.fields if not f.states()}
+    moving = {name for name, q in minimum.variables.items() if isinstance(q.family, Field) and q not in still}
+    return declared - made - moving
 

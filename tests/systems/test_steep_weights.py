@@ -79,3 +79,12 @@ def test_a_bound_far_from_the_field():
     cold = float(ConvexProblem(bounded, [h >= 0]).cavity().solve({alpha: half})[size])
     gaps = [float(theory.solve({alpha: half, beta: value})[size]) - cold for value in (10, 50)]
     assert gaps[1] == pytest.approx(gaps[0] / 5, rel=0.05)
+
+
+def test_a_loss_beside_a_bound_at_low_temperatures_is_near_its_minimum():
+    """Far below the bound the weight rises beyond all doubles, and does not count; what it misses falls as 1/beta."""
+    problem = ConvexProblem(Sum(log(1 + exp(-h)), (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)) / 2, [h >= 0])
+    cold = float(problem.cavity().solve({alpha: 1})[average(w[i] ** 2)])
+    warm = problem.gibbs(beta).cavity()
+    gaps = [float(warm.solve({alpha: 1, beta: b})[average(expect(w[i]) ** 2)]) - cold for b in (300, 1200)]
+    assert gaps[0] / gaps[1] == pytest.approx(4, rel=0.1)

@@ -226,8 +226,22 @@ def test_two_bounds_are_a_lower_and_an_upper_one():
     margin = Quenched("k", mu)
     with pytest.raises(UnsupportedLaw, match="no lower and no upper"):
         ConvexProblem(square, [h >= margin[mu], h >= 1]).gibbs(1).cavity()
-    with pytest.raises(UnsupportedLaw, match="not quadratic between two bounds"):
-        ConvexProblem(square + Sum(log(1 + exp(-h)), (mu, 1, P)), [h <= 1, h >= -1]).gibbs(1).cavity()
+
+
+@pytest.mark.parametrize(("loss", "number"), [(log(1 + exp(-h)), lambda v: np.log1p(np.exp(-v))),
+                                              (Max(0, 1 - h), lambda v: np.maximum(0, 1 - v))])  # fmt: skip
+def test_losses_between_two_bounds_by_sums_over_states(loss, number):
+    theory = ConvexProblem(square + Sum(loss, (mu, 1, P)), [h <= 1, h >= -2]).gibbs(2).cavity()
+    found = theory.solve({alpha: 1})
+    values = {str(name): float(found[name]) for name in theory.order_parameters}
+    width, power = values["S_m"], values["q_m"]
+    v = np.linspace(-2, 1, 3001)[1::2]
+    field = np.linspace(-9, 9, 901)[:, None] * np.sqrt(power)
+    weight = np.exp(-2 * (number(v) + (v - field) ** 2 / (2 * width)))
+    share = np.exp(-(field[:, 0] ** 2) / (2 * power))
+    message = ((weight @ v) / weight.sum(1) - field[:, 0]) / width
+    assert share @ message**2 / share.sum() == pytest.approx(values["q_lambda"], rel=1e-5)
+    assert power == pytest.approx(values["q_lambda"] * width**2, rel=1e-9)
 
 
 def test_a_bound_far_from_its_state():

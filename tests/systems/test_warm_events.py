@@ -2,9 +2,24 @@
 
 import numpy as np
 import pytest
-from sympy import Abs, And, Eq, Ge, Gt, Max, Ne, Piecewise, Rational, Sum, Symbol, cos
+from sympy import Abs, And, Eq, Ge, Gt, Max, Ne, Piecewise, Rational, Sum, Symbol, cos, log, sqrt
 
-from symcavity import Coupling, Feature, N, P, Problem, Quenched, UnsupportedLaw, alpha, average, expect, i, mu
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Feature,
+    N,
+    P,
+    Problem,
+    Quenched,
+    UnsupportedLaw,
+    alpha,
+    average,
+    expect,
+    i,
+    mu,
+)
+from symcavity.witness.judge import judge
 
 x, w, n = Coupling("x"), Feature("w"), Feature("n", values=(0, 1))
 beta, half, third = Symbol("beta", positive=True), Rational(1, 2), Rational(1, 3)
@@ -23,6 +38,11 @@ PRIORS = {
     "modulus": (measure(Abs(w[i] - third)), lambda v: np.abs(v - 1 / 3)),
     "both": (measure(Abs(w[i]) + w[i] ** 2 / 2), lambda v: np.abs(v) + v**2 / 2),
     "box": (measure(w[i], [w[i] >= -1, w[i] <= 2]), lambda v: np.where((v >= -1) & (v <= 2), v, np.inf)),
+    "two kinks": (measure(Abs(w[i]) + Abs(w[i] - 1)), lambda v: np.abs(v) + np.abs(v - 1)),
+    "heavy tails in a box": (
+        measure(log(1 + w[i] ** 2) + Abs(w[i]), [w[i] >= -1, w[i] <= 2]),
+        lambda v: np.where((v >= -1) & (v <= 2), np.log1p(v**2) + np.abs(v), np.inf),
+    ),
     "end": (measure(w[i], [w[i] >= third]), lambda v: np.where(v >= 1 / 3, v, np.inf)),
 }
 EVENTS = {
@@ -30,6 +50,7 @@ EVENTS = {
     Gt(Abs(w[i]), half): lambda v, _: np.abs(v) > 0.5,
     And(w[i] > 0, w[i] < half): lambda v, _: (v > 0) & (v < 0.5),
     Gt(w[i], t[i]): lambda v, t: v > t,
+    Gt(w[i] * t[i], half): lambda v, t: v * t > 0.5,
     Max(half, w[i]) ** 2: lambda v, _: np.maximum(0.5, v) ** 2,
 }
 
@@ -96,3 +117,42 @@ def test_what_is_no_polynomial_by_cases_is_refused():
     solution = PRIORS["modulus"][0].cavity().solve(VALUES)
     with pytest.raises(UnsupportedLaw, match="polynomials of it there, by cases"):
         solution[average(expect(cos(w[i])))]
+
+
+def test_margins_of_clusters_with_labels_of_any_law():
+    """A kink that a label turns, without a law in the declaration; the share of large margins by sums by hand."""
+    signs, m, found = {1: half, -1: half}, Quenched("m", i), []
+    for given in ({}, {"law": signs}):
+        c = Quenched("c", mu, **given)
+        centred = Coupling("x", mean=c[mu] * m[i] / N)
+        margin = c[mu] * Sum(centred[mu, i] * w[i], (i, 1, N))
+        loss = Sum(Max(0, 1 - margin), (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)) / 2
+        theory = ConvexProblem(loss).gibbs(beta).cavity()
+        solution = theory.solve({alpha: 2, beta: 1, m: signs} | ({} if given else {c: signs}))
+        values = {str(name).removesuffix("_2"): float(solution[name]) for name in theory.order_parameters}
+        large = average(expect(margin > half))
+        found.append([float(solution[large]), values["q_m"], values["S_m"], float(solution[average(m[i] * w[i])])])
+    assert found[0] == pytest.approx(found[1], rel=1e-9)
+    share, square, width, overlap = found[0]
+    field = np.linspace(-8, 8, 801)[:, None]
+    v = np.arange(-9.995, 12, 0.01)
+    weight = np.exp(-np.maximum(0, 1 - v) - (v - overlap - np.sqrt(square) * field) ** 2 / (2 * width))
+    density = np.exp(-(field[:, 0] ** 2) / 2)
+    expected = density @ (weight @ (v > 0.5) / weight.sum(1)) / density.sum()
+    assert share == pytest.approx(expected, rel=1e-5)
+
+
+def test_events_about_a_smooth_minimum_are_those_of_sums_over_states():
+    found = []
+    for kind in (ConvexProblem, Problem):
+        field = Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N))
+        energy = Sum(field**2, (mu, 1, P)) / 2 + Sum(sqrt(1 + w[i] ** 2), (i, 1, N))
+        solution = kind(energy).gibbs(beta).cavity().solve({beta: 1, alpha: 2, t: {1: half, -1: half}})
+        found.append([float(solution[average(expect(w[i] * t[i] > place))]) for place in (0, half)])
+    assert found[0] == pytest.approx(found[1], rel=1e-9)
+
+
+def test_the_mean_beside_two_kinks_is_judged():
+    verdicts = judge(PRIORS["two kinks"][0].cavity().derivation["feature.solution"], 15)
+    assert verdicts
+    assert all(v.ok for v in verdicts)

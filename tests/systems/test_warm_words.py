@@ -17,7 +17,6 @@ from symcavity import (
     Problem,
     Quenched,
     System,
-    UnsupportedLaw,
     alpha,
     average,
     expect,
@@ -138,12 +137,6 @@ def test_a_shared_offset():
     solution, cold = problem.gibbs(beta).cavity().solve({alpha: 1, beta: 2}), problem.cavity().solve({alpha: 1})
     assert float(solution[b]) == pytest.approx(2, rel=1e-10)
     assert float(solution[first]) == pytest.approx(float(cold[second]), rel=1e-10)
-
-
-def test_what_is_refused():
-    with pytest.raises(UnsupportedLaw, match="not quadratic between two bounds"):
-        Problem(Sum(Max(0, 1 - h), (mu, 1, P)) + square, [h >= -2, h <= 2]).gibbs(beta).cavity()
-    assert Problem(Sum(Max(0, 1 - h), (mu, 1, P)) + square).gibbs(beta).cavity().equations
 
 
 @pytest.mark.parametrize("place", ["a margin", "a step"])

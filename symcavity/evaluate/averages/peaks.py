@@ -113,7 +113,8 @@ def _written(expr: Any) -> Any:
     own = {z: PLACE}
     c = Peak(within.xreplace(own), PLACE)
     there = {z: c + z}
-    away = exp(steep.xreplace(there) - steep.xreplace({z: c}) - c * z)
+    inside = Mul(*walls).xreplace(there)  # beyond a wall the exponent may be beyond all numbers, and nothing counts
+    away = exp(inside * (steep.xreplace(there) - steep.xreplace({z: c}) - c * z))
     body = Add(*(_without_weight(t, z).xreplace(there) for t in Add.make_args(new.expr))) * away
     return exp(Height(steep.xreplace(own), PLACE, within.xreplace(own))) * GaussianAverage(body, z)
 
@@ -185,8 +186,8 @@ def highest(exponent: Exponent, side: int = SIDE, rounds: int = ROUNDS) -> np.nd
         low, middle, high = (
             np.take_along_axis(places, np.clip(best + way, 0, places.shape[-1] - 1), -1) for way in (-1, 0, 1)
         )
-        shares = np.linspace(0, 1, FINER)[1:]
-        places = np.concatenate([low + (middle - low) * shares, middle + (high - middle) * shares], axis=-1)
+        shares = np.linspace(0, 1, FINER)  # both ends stay: the best place may be next to one of them
+        places = np.concatenate([low + (middle - low) * shares, middle + (high - middle) * shares[1:]], axis=-1)
     found: np.ndarray = middle[..., 0]
     return found
 

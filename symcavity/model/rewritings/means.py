@@ -20,7 +20,7 @@ from typing import Any
 from sympy import Add, Dummy, Expr, Mul, S, Sum, Symbol, cancel, expand_mul, sqrt
 
 from symcavity.errors import DeclarationError, UnsupportedLaw
-from symcavity.model.averages import Average
+from symcavity.model.averages import Average, Expect
 from symcavity.model.complementary import Complementary
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
@@ -265,6 +265,7 @@ class Means(Rewriting):
         if hearer is None:
             return out
         bare = out.xreplace({s: Dummy(real=True) for s in outer_sums(out)})
+        bare = bare.replace(Expect, lambda body: body)  # of which no slope is asked, but how large it is
         for g in sorted(out.atoms(Global, SiteQuantity) & set(self.averages), key=str):
             factor = in_units_of_n(bare.diff(g).xreplace(dict.fromkeys(self.averages, S.Zero))).cancel()
             if factor.has(N) and not (factor / N).cancel().has(N):

@@ -31,7 +31,7 @@ from symcavity.model.kinds import Kind
 from symcavity.model.names import fresh_name
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.sites.branching.branches import tidy_fraction
-from symcavity.sites.branching.joining import joined
+from symcavity.sites.branching.joining import in_combination, joined, of_one_field
 from symcavity.sites.branching.part_averages import SiteParts, average_by_parts
 from symcavity.sites.branching.region_averages import RegionAverage
 from symcavity.sites.branching.shifts import Shift, find_shift
@@ -218,6 +218,9 @@ class SiteEnsemble:
         heard = [f for f in self.fields if expr.has(f)]
         if len(heard) < len(self.fields):
             return self._over_heard(expr, heard)
+        if (found := in_combination(expr, heard)) is not None:
+            weights, alone = found
+            return of_one_field(self, weights).over_fields(alone)
         if not expr.has(*JUMPS):
             return None
         apart = [self._apart(term) for term in Add.make_args(expand_mul(expr))]

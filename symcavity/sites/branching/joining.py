@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,51 @@ from sympy import Add, Expr, S, Symbol, cancel
 from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.branching.kinks import KINKS
+
+
+def in_combination(expr: Expr, fields: Sequence[Symbol]) -> tuple[dict[Symbol, Expr], Expr] | None:
+    """An expression that depends on several fields through one combination only, written by that; None of others.
+
+    Returns
+    -------
+    weights, expr
+        The combination, by the factors of the fields in it, and the expression, in which the last field stands for it.
+    """
+    inner = fields[-1]
+    found: dict[Symbol, Expr] = {}
+
+    def slope(term: Expr) -> tuple[Symbol, Expr] | None:
+        """The field in a multiple of it, and its factor."""
+        constant, rest = term.as_independent(*fields, as_Add=False)
+        return (rest, constant) if rest in fields else None
+
+    def walk(node: Any) -> Any:
+        """The node in terms of the combination."""
+        if not node.has(*fields):
+            return node
+        terms = [(t, slope(t)) for t in Add.make_args(node)]
+        rates: dict[Symbol, Expr] = {}
+        for f, rate in (own for _, own in terms if own is not None):
+            rates[f] = rates.get(f, S.Zero) + rate
+        rest = [t for t, own in terms if own is None]
+        if not rates:
+            return node.func(*map(walk, node.args))
+        if not found:
+            found.update(rates)
+        shares = {cancel(rates[f] / found[f]) if f in rates and f in found else S.NaN for f in {*rates, *found}}
+        if len(shares) > 1 or S.NaN in shares:
+            raise _Apart
+        return shares.pop() * inner + Add(*map(walk, rest))
+
+    try:
+        written = walk(expr)
+    except _Apart:
+        return None
+    return (found, written) if set(found) == set(fields) else None
+
+
+class _Apart(Exception):
+    """What depends on several combinations."""
 
 
 def joined(ensemble: Any, states: Iterable[SiteQuantity], answers: Iterable[SiteResponse] = ()) -> Any:
@@ -50,9 +95,14 @@ def joined(ensemble: Any, states: Iterable[SiteQuantity], answers: Iterable[Site
             share = cancel(turn / slope) if slope != 0 else None
             if share is not None and (share.has(inner, *outer, *unknowns) or shares.setdefault(f, share) != share):
                 return None
-    weights = {inner: S.One, **shares}
+    return of_one_field(ensemble, {inner: S.One, **shares})
+
+
+def of_one_field(ensemble: Any, weights: Mapping[Symbol, Expr]) -> Any:
+    """The ensemble of a site whose inner field stands for a combination of all."""
+    inner, outer = ensemble.solution.inner, ensemble.outer
     variance = Add(
         *(a * b * ensemble.covariance[f, g] for f, a in weights.items() for g, b in weights.items())
     )
-    alone = solution.xreplace(dict.fromkeys(outer, S.Zero))
+    alone = ensemble.solution.xreplace(dict.fromkeys(outer, S.Zero))
     return replace(ensemble, solution=alone, fields=(inner,), covariance={(inner, inner): variance})

@@ -6,12 +6,30 @@ moments are truncated ones, so that nothing is integrated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from sympy import Abs, Add, Dummy, Expr, Max, Min, Piecewise, Poly, S, Symbol, binomial, exp, factorial, log, sqrt
+from sympy import (
+    Abs,
+    Add,
+    Dummy,
+    Expr,
+    Gt,
+    Lt,
+    Max,
+    Min,
+    Piecewise,
+    Poly,
+    S,
+    Symbol,
+    binomial,
+    exp,
+    factorial,
+    log,
+    sqrt,
+)
 
 from symcavity.algebra.gaussian import gaussian_average
 from symcavity.algebra.phi import phi
@@ -28,6 +46,7 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.model.quantities import SiteQuantity
 
 ZETA = TexSymbol("zeta", "\\zeta")  # a standard Gaussian, which no parameter is
+MOST_OPEN = 3  # slopes of open sign in one expression
 
 
 @dataclass(frozen=True)
@@ -52,6 +71,8 @@ class Part:
         Where half of the Gaussian ends, and on which side of that it lies; empty of a whole one.
     turn : Expr
         By what the state is turned, 1 or -1: centre, box and end are those of the turned one.
+    slope : Expr
+        By whose sign it is turned; one where it is not.
     decay : Expr
         Where the energy is a line beyond the end: how fast the weight falls there. Zero where it is a Gaussian.
     """
@@ -65,6 +86,7 @@ class Part:
     box: tuple[Expr, ...] = ()
     end: tuple[Expr, int] | tuple[()] = ()
     turn: Expr = S.One
+    slope: Expr = S.One
     decay: Expr = S.Zero
 
     def over(self, body: Expr) -> Expr:
@@ -92,9 +114,8 @@ class Part:
         turns = (S.One,) if self.turn == 1 else (S.One, S.NegativeOne)
         for turn in turns:
             inside = body.xreplace({ZETA: (self.state - self.centre) / sqrt(self.width)})
-            breaks, pieces = self._cases(inside.xreplace({self.state: turn * x}), x)
-            ends = [low, *map(within, breaks), high]
-            whole = Add(*(self._between(p, x, *pair) for p, pair in zip(pieces, pairwise(ends), strict=True)))
+            known = () if self.slope == 1 else ((self.slope, int(turn)),)
+            whole = self._by_signs(inside.xreplace({self.state: turn * x}), x, known, within)
             total += whole if len(turns) == 1 else (1 + turn * self.turn) / 2 * whole
         return total
 
@@ -109,15 +130,25 @@ class Part:
         end, way = self.end
         return (end, None) if way > 0 else (None, end)
 
-    def _cases(self, body: Expr, x: Symbol) -> tuple[list[Expr], list[Expr]]:
+    def _by_signs(
+        self, body: Expr, x: Symbol, known: tuple[tuple[Expr, int], ...], within: Callable[[Expr], Expr]
+    ) -> Expr:
+        """The average, by cases of the sign of a slope that is open."""
         try:
-            return to_piecewise_polynomial(body, x)
+            breaks, pieces = to_piecewise_polynomial(body, x, known)
         except NotPiecewisePolynomial as error:
+            if isinstance(error, Undetermined) and error.kind == "slope" and len(known) < MOST_OPEN:
+                signs = ((1, Gt(error.expr, 0)), (-1, Lt(error.expr, 0)), (0, S.true))
+                rows = [(self._by_signs(body, x, (*known, (error.expr, s)), within), test) for s, test in signs]
+                return Piecewise(*rows)
             where = "between two bounds" if self.box else "whose energy has a kink"
             raise UnsupportedLaw(
                 f"{body.xreplace({x: self.state})} is averaged at a temperature over {self.state}, {where}.",
                 "polynomials of it there, by cases whose ends have a known order",
             ) from error
+        low, high = self._range
+        ends = [low, *map(within, breaks), high]
+        return Add(*(self._between(p, x, *pair) for p, pair in zip(pieces, pairwise(ends), strict=True)))
 
     def _between(self, body: Expr, x: Symbol, low: Expr | None, high: Expr | None) -> Expr:
         """The average of a polynomial on an interval that ends on one side or on both."""
@@ -196,8 +227,8 @@ class Kink:
 
     Attributes
     ----------
-    turn : Expr
-        By what the state is turned, 1 or -1.
+    turn, slope : Expr
+        By what the state is turned, 1 or -1, and by whose sign.
     place : Expr
         Where the turned state has its kink.
     sides : tuple of (Expr, Expr, Expr)
@@ -205,6 +236,7 @@ class Kink:
     """
 
     turn: Expr
+    slope: Expr
     place: Expr
     sides: tuple[tuple[Expr, Expr, Expr], tuple[Expr, Expr, Expr]]
 
@@ -212,7 +244,7 @@ class Kink:
 def kink(rest: Expr, x: SiteQuantity) -> Kink | None:
     """Where an energy has its one kink, and the squares beside it; None of others, and of what only jumps."""
     mark = Dummy("x", real=True)
-    body, signs, turn = rest.xreplace({x: mark}), Signs(), S.One
+    body, signs, turn, slope = rest.xreplace({x: mark}), Signs(), S.One, S.One
     try:
         try:
             pieces = Builder(mark, signs).build(body).pruned()
@@ -227,8 +259,8 @@ def kink(rest: Expr, x: SiteQuantity) -> Kink | None:
         return None
 
     def coefficients(found: Any) -> tuple[Expr, Expr, Expr]:
-        fixed, slope, half = (*map(signs.restore, found), *[S.Zero] * (3 - len(found)))
-        return fixed, slope, 2 * half
+        fixed, tilt, half = (*map(signs.restore, found), *[S.Zero] * (3 - len(found)))
+        return fixed, tilt, 2 * half
 
     below, above = map(coefficients, pieces.values)
-    return Kink(turn, signs.restore(pieces.breaks[0]), (below, above))
+    return Kink(turn, slope, signs.restore(pieces.breaks[0]), (below, above))

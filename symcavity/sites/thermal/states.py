@@ -39,12 +39,11 @@ from symcavity.model.averages import Fluctuating, SiteResponse
 from symcavity.model.laws import Weight
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.thermal.averages import ThermalAverages
-from symcavity.sites.thermal.fluctuation import KINKS
 from symcavity.sites.thermal.parts import ZETA, Part, kink, split
 
 SUPPORTED = (
-    "sites with discrete states and at most one continuous one, which is sent linearly, with an energy that is smooth, "
-    "or quadratic beside one kink or between bounds; losses of one field"
+    "sites with discrete states and at most one continuous one, which is sent linearly, with an energy that is smooth "
+    "but for kinks and bounds; losses of one field"
 )
 
 
@@ -95,15 +94,16 @@ class Mixture(ThermalAverages):
                 lost = fixed + more + (stiff * away**2 + 2 * pull * away - F * pull**2) / (2 * whole)
                 total, width = -w.beta * lost - log(whole) / 2, F / (w.beta * whole)
                 middle = (away - F * pull) / whole
-                found.append(Part(values, total, x, middle, width, end=(bent.place, way), turn=bent.turn))
+                turned = {"turn": bent.turn, "slope": bent.slope}
+                found.append(Part(values, total, x, middle, width, end=(bent.place, way), **turned))
             return tuple(found)
         if rest != 0 and not curvature.is_nonnegative:  # one that bends down has no Gaussian of its own
-            return (Part(values, S.Zero, x, eta, F / w.beta, self._factor(energy, values), self._box(values)),)
+            return (Part(values, S.Zero, x, eta, F / w.beta, self._factor(energy, values)),)
         whole = 1 + curvature * F
         lost = fixed + (curvature * eta**2 + 2 * slope * eta - F * slope**2) / (2 * whole)
         part = Part(
             values, -w.beta * lost - log(whole) / 2, x, (eta - F * slope) / whole, F / (w.beta * whole),
-            self._factor(rest, values), self._box(values),
+            self._factor(rest, values), self._box(values) if rest == 0 else (),
         )  # fmt: skip
         return (part,)
 
@@ -123,28 +123,24 @@ class Mixture(ThermalAverages):
                 SUPPORTED,
                 "one continuous state a site, which is sent linearly",
             )
-        if rest != 0 and bent is None and (w.bounds or rest.has(*KINKS)):
-            raise UnsupportedLaw(
-                f"The energy {w.energy} of {x} is not quadratic between its kinks and bounds.", SUPPORTED,
-                "ConvexProblem, of convex energies",
-            )  # fmt: skip
         if rest != 0 and bent is None and not curvature.is_nonnegative:  # the others' answers hold what bends down
             rest, curvature = rest + curvature * x**2 / 2, S.Zero
         pull = (eta + F * constant) * share - slope
         level = fixed - eta * constant - F * constant**2 / 2
         if bent is None:
             place, factor = self._gaussian(level, pull, curvature - F * share**2), self._factor(rest, values)
-            return (Part(values, place[0], x, *place[1:], factor, self._box(values)),)
+            return (Part(values, place[0], x, *place[1:], factor, self._box(values) if rest == 0 else ()),)
         found: list[Part] = []
         for way, (add, tilt, bend) in zip((-1, 1), bent.sides, strict=True):
             drive, whole = bent.turn * pull - tilt, curvature + bend - F * share**2
+            turned = {"turn": bent.turn, "slope": bent.slope}
             if whole == 0:  # a line beyond the kink, which no answer of the others bends
                 decay = -way * w.beta * drive
                 total = w.beta * (drive * bent.place - level - add) - log(decay)
-                found.append(Part(values, total, x, end=(bent.place, way), turn=bent.turn, decay=decay))
+                found.append(Part(values, total, x, end=(bent.place, way), **turned, decay=decay))
                 continue
             total, middle, width = self._gaussian(level + add, drive, whole)
-            found.append(Part(values, total, x, middle, width, end=(bent.place, way), turn=bent.turn))
+            found.append(Part(values, total, x, middle, width, end=(bent.place, way), **turned))
         return tuple(found)
 
     def _gaussian(self, level: Expr, pull: Expr, whole: Expr) -> tuple[Expr, Expr, Expr]:
@@ -174,11 +170,7 @@ class Mixture(ThermalAverages):
 
     def _factor(self, rest: Expr, values: Mapping[Any, Expr]) -> Expr:
         """What the weight is multiplied by beside a Gaussian: by cases, and zero where a bound does not hold."""
-        if self._box(values):  # a part of its own
-            if rest != 0:
-                raise UnsupportedLaw(
-                    f"The energy {self.weight.energy} is not quadratic between two bounds, at a temperature.", SUPPORTED
-                )
+        if rest == 0 and self._box(values):  # a part of its own
             return S.One
         bounds = [Heaviside(b.xreplace(dict(values)), S.Half) for b in self.weight.bounds]
         if not rest.has(Heaviside, sign, Piecewise):
