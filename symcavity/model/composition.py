@@ -21,6 +21,7 @@ from sympy import (
     PolynomialError,
     Pow,
     S,
+    Symbol,
     cosh,
     exp,
     hessian,
@@ -229,7 +230,7 @@ class Rules:
         return next((form for gap in lines if (form := self._along(expr, gap)) is not None), ProvedShape())
 
     def _along(self, expr: Expr, gap: Expr) -> ProvedShape | None:
-        """Cases of quadratic functions of one line: they meet, bend upwards, and so do the pieces between."""
+        """Cases of functions of one line: they meet, slopes do not fall where they do, and pieces are convex."""
         inner = next((s for s in sorted(self._states, key=str) if gap.has(s)), None)
         if inner is None or not self(gap).affine:
             return None
@@ -239,9 +240,12 @@ class Rules:
             return None
         try:
             breaks, pieces = to_piecewise_polynomial(along, z)
+            bends = [piece.diff(z, 2) for piece in pieces]
         except NotPiecewisePolynomial:
-            return None
-        bends = [piece.diff(z, 2) for piece in pieces]
+            breaks, pieces = _cases_along(along, z)
+            if not pieces or not all(Rules([z], self._margins)(piece).convex for piece in pieces):
+                return None
+            bends = []
         for t, left, right in zip(breaks, pieces, pieces[1:], strict=False):
             jump, bend = ((right - left).diff(z, order).xreplace({z: t}).simplify() for order in (0, 1))
             bends += [bend, *([] if jump == 0 else [S.NegativeOne])]
@@ -262,3 +266,16 @@ class Rules:
         Min: _smallest,
         Piecewise: _cases,
     }
+
+
+def _cases_along(along: Expr, z: Symbol) -> tuple[list[Expr], list[Expr]]:
+    """Where the cases of a function of one variable end, and what it is between; nothing where that is not known."""
+    if not isinstance(along, Piecewise) or along.has(Eq, Ne):
+        return [], []
+    values = {Dummy(real=True): value for value, _ in along.args}
+    which = Piecewise(*((name, test) for name, (_, test) in zip(values, along.args, strict=True)))
+    try:
+        breaks, names = to_piecewise_polynomial(which, z)
+    except NotPiecewisePolynomial:
+        return [], []
+    return breaks, [values[name] for name in names]

@@ -40,6 +40,7 @@ from symcavity.algebra.quadrature import break_points
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting
+from symcavity.model.rewritings.curved_kinks import by_sides
 from symcavity.model.rewritings.unfolded import one_by_one, unfolded
 from symcavity.model.site_sums import is_total, outer_sums
 
@@ -75,7 +76,7 @@ def by_kinks(objective: Expr) -> Expr:
     objective : Expr
         Sums over sites; a Piecewise that is smooth, and cases that no state decides, stay as they are.
     """
-    cased = [total for total in outer_sums(objective) if total.function.has(*CASES, Max, Min)]
+    cased = [total for total in outer_sums(objective) if total.function.has(*CASES, Abs, Max, Min)]
     return objective.xreplace(
         {total: Add(*(Sum(t, *total.limits) for t in one_by_one(_rewritten(total.function)))) for total in cased}
     )
@@ -108,7 +109,7 @@ def _rewritten(body: Expr) -> Expr:
     kept = list(marks.values())
     marks |= {g: Dummy(positive=True) for g in body.atoms(Global) if g.is_bounded}  # zero is the limit
     moving = [*marks.values(), *body.atoms(Global)]
-    marked = _by_lines(body.xreplace(marks), moving)
+    marked = _by_lines(by_sides(body.xreplace(marks), moving), moving)
     terms = [_term(term, moving, kept) for term in Add.make_args(unfolded(_apart(marked, moving), moving))]
     stepped = [t for t in terms if any(s.has(*moving) for s in t.atoms(Heaviside, sign))]
     if len(stepped) > 1:  # of which each jumps by itself
