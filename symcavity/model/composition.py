@@ -108,8 +108,21 @@ class Rules:
             found = self._terms(Add.make_args(apart)) if apart != expr else ProvedShape()
             if found.convex or found.concave:
                 return found
-        quadratic = self._quadratic(expr)
-        return quadratic or ProvedShape(nonnegative=out.nonnegative, nonpositive=out.nonpositive)
+        found = (self._quadratic(expr), self._on_lines(expr))
+        return next((form for form in found if form is not None and (form.convex or form.concave)), out)
+
+    def _on_lines(self, expr: Expr) -> ProvedShape | None:
+        """A sum that bends at several places along one line, by its pieces between them."""
+        kinks = sorted(expr.atoms(Abs, Max, Min, Piecewise), key=str)
+        sides = ((a, b) for k in kinks if isinstance(k, Max | Min) for a, b in combinations(k.args, 2))
+        tests = ((r.lhs, r.rhs) for k in kinks if isinstance(k, Piecewise) for r in _tests(k))
+        sizes = ((k.args[0], S.Zero) for k in kinks if isinstance(k, Abs))
+        lines = dict.fromkeys(a - b for a, b in (*sides, *tests, *sizes))
+        if any((form := self._along(expr, gap)) is not None and form.convex for gap in lines):
+            return ProvedShape(convex=True)
+        if any((form := self._along(-expr, gap)) is not None and form.convex for gap in lines):
+            return ProvedShape(concave=True)
+        return None
 
     def _terms(self, terms: Iterable[Expr]) -> ProvedShape:
         return ProvedShape(*(all(every) for every in zip(*map(self, terms), strict=True)))
@@ -224,7 +237,7 @@ class Rules:
     def _cases(self, expr: Expr) -> ProvedShape:
         if not any(test.has(*self._states) for _, test in expr.args):
             return self._terms(value for value, _ in expr.args)
-        tests = [r for _, test in expr.args for r in sorted(test.atoms(Relational), key=str)]
+        tests = _tests(expr)
         sizes = (a.args[0] for r in tests for a in sorted(r.atoms(Abs), key=str))
         lines = dict.fromkeys([*sizes, *(r.lhs - r.rhs for r in tests)])
         return next((form for gap in lines if (form := self._along(expr, gap)) is not None), ProvedShape())
@@ -266,6 +279,11 @@ class Rules:
         Min: _smallest,
         Piecewise: _cases,
     }
+
+
+def _tests(cases: Piecewise) -> list[Relational]:
+    """The comparisons that decide cases."""
+    return [r for _, test in cases.args for r in sorted(test.atoms(Relational), key=str)]
 
 
 def _cases_along(along: Expr, z: Symbol) -> tuple[list[Expr], list[Expr]]:

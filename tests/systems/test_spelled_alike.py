@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sympy import Abs, Eq, Max, Piecewise, Rational, Sum, Symbol, asinh, atanh, erf, erfinv, exp, log, sqrt, tanh
+from sympy import Abs, Eq, Max, Min, Piecewise, Rational, Sum, Symbol, asinh, atanh, erf, erfinv, exp, log, sqrt, tanh
 
 from symcavity import (
     ConvexProblem,
@@ -308,3 +308,13 @@ def test_pieces_that_are_convex_together():
     assert found == pytest.approx(known, rel=1e-6)
     with pytest.raises(NotConvex, match="not convex"):
         ConvexProblem(Sum(Max(0, HEARD) + exp(-Abs(HEARD)), (mu, 1, P)) + RIDGE)
+
+
+def test_terms_whose_kinks_cancel():
+    """A smooth hinge as a bounded square and a positive part: each has a kink at zero, and the sum has none."""
+    margin = LABEL[mu] * HEARD
+    bounded = Min(Max(0, 1 - margin), 1) ** 2 / 2 + Max(0, -margin)
+    by_cases = Piecewise((Rational(1, 2) - margin, margin <= 0), ((1 - margin) ** 2 / 2, margin < 1), (0, True))
+    found, known = (norm_of(ConvexProblem(Sum(f, (mu, 1, P)) + RIDGE), {alpha: 2}) for f in (bounded, by_cases))
+    assert found == pytest.approx(known, rel=1e-11)
+    assert found == pytest.approx(proximal_norm(lambda h: np.clip(h - 1, -1, 0), 2), rel=1e-6)
