@@ -108,8 +108,10 @@ class Rules:
             found = self._terms(Add.make_args(apart)) if apart != expr else ProvedShape()
             if found.convex or found.concave:
                 return found
-        found = (self._quadratic(expr), self._on_lines(expr))
-        return next((form for form in found if form is not None and (form.convex or form.concave)), out)
+        for form in (self._quadratic(expr), self._on_lines(expr)):
+            if form is not None and (form.convex or form.concave):
+                return form
+        return out
 
     def _on_lines(self, expr: Expr) -> ProvedShape | None:
         """A sum that bends at several places along one line, by its pieces between them."""
@@ -118,10 +120,10 @@ class Rules:
         tests = ((r.lhs, r.rhs) for k in kinks if isinstance(k, Piecewise) for r in _tests(k))
         sizes = ((k.args[0], S.Zero) for k in kinks if isinstance(k, Abs))
         lines = dict.fromkeys(a - b for a, b in (*sides, *tests, *sizes))
-        if any((form := self._along(expr, gap)) is not None and form.convex for gap in lines):
-            return ProvedShape(convex=True)
-        if any((form := self._along(-expr, gap)) is not None and form.convex for gap in lines):
-            return ProvedShape(concave=True)
+        for way in (1, -1):
+            forms = (self._along(way * expr, gap) for gap in lines)
+            if any(form is not None and form.convex for form in forms):
+                return ProvedShape(convex=way == 1, concave=way == -1)
         return None
 
     def _terms(self, terms: Iterable[Expr]) -> ProvedShape:
