@@ -21,6 +21,7 @@ from sympy import (
     PolynomialError,
     Pow,
     S,
+    Symbol,
     cosh,
     exp,
     hessian,
@@ -117,8 +118,23 @@ class Rules:
             found = self._terms(Add.make_args(apart)) if apart != expr else ProvedShape()
             if found.convex or found.concave:
                 return found
-        quadratic = self._quadratic(expr)
-        return quadratic or ProvedShape(nonnegative=out.nonnegative, nonpositive=out.nonpositive)
+        for form in (self._quadratic(expr), self._on_lines(expr)):
+            if form is not None and (form.convex or form.concave):
+                return form
+        return out
+
+    def _on_lines(self, expr: Expr) -> ProvedShape | None:
+        """A sum that bends at several places along one line, by its pieces between them."""
+        kinks = sorted(expr.atoms(Abs, Max, Min, Piecewise), key=str)
+        sides = ((a, b) for k in kinks if isinstance(k, Max | Min) for a, b in combinations(k.args, 2))
+        tests = ((r.lhs, r.rhs) for k in kinks if isinstance(k, Piecewise) for r in _tests(k))
+        sizes = ((k.args[0], S.Zero) for k in kinks if isinstance(k, Abs))
+        lines = dict.fromkeys(a - b for a, b in (*sides, *tests, *sizes))
+        for way in (1, -1):
+            forms = (self._along(way * expr, gap) for gap in lines)
+            if any(form is not None and form.convex for form in forms):
+                return ProvedShape(convex=way == 1, concave=way == -1)
+        return None
 
     def _terms(self, terms: Iterable[Expr]) -> ProvedShape:
         return ProvedShape(*(all(every) for every in zip(*map(self, terms), strict=True)))
@@ -233,13 +249,13 @@ class Rules:
     def _cases(self, expr: Expr) -> ProvedShape:
         if not any(test.has(*self._states) for _, test in expr.args):
             return self._terms(value for value, _ in expr.args)
-        tests = [r for _, test in expr.args for r in sorted(test.atoms(Relational), key=str)]
+        tests = _tests(expr)
         sizes = (a.args[0] for r in tests for a in sorted(r.atoms(Abs), key=str))
         lines = dict.fromkeys([*sizes, *(r.lhs - r.rhs for r in tests)])
         return next((form for gap in lines if (form := self._along(expr, gap)) is not None), ProvedShape())
 
     def _along(self, expr: Expr, gap: Expr) -> ProvedShape | None:
-        """Cases of quadratic functions of one line: they meet, bend upwards, and so do the pieces between."""
+        """Cases of functions of one line: they meet, slopes do not fall where they do, and pieces are convex."""
         inner = next((s for s in sorted(self._states, key=str) if gap.has(s)), None)
         if inner is None or not self(gap).affine:
             return None
@@ -249,9 +265,12 @@ class Rules:
             return None
         try:
             breaks, pieces = to_piecewise_polynomial(along, z)
+            bends = [piece.diff(z, 2) for piece in pieces]
         except NotPiecewisePolynomial:
-            return None
-        bends = [piece.diff(z, 2) for piece in pieces]
+            breaks, pieces = _cases_along(along, z)
+            if not pieces or not all(Rules([z], self._margins)(piece).convex for piece in pieces):
+                return None
+            bends = []
         for t, left, right in zip(breaks, pieces, pieces[1:], strict=False):
             jump, bend = ((right - left).diff(z, order).xreplace({z: t}).simplify() for order in (0, 1))
             bends += [bend, *([] if jump == 0 else [S.NegativeOne])]
@@ -272,3 +291,21 @@ class Rules:
         Min: _smallest,
         Piecewise: _cases,
     }
+
+
+def _tests(cases: Piecewise) -> list[Relational]:
+    """The comparisons that decide cases."""
+    return [r for _, test in cases.args for r in sorted(test.atoms(Relational), key=str)]
+
+
+def _cases_along(along: Expr, z: Symbol) -> tuple[list[Expr], list[Expr]]:
+    """Where the cases of a function of one variable end, and what it is between; nothing where that is not known."""
+    if not isinstance(along, Piecewise) or along.has(Eq, Ne):
+        return [], []
+    values = {Dummy(real=True): value for value, _ in along.args}
+    which = Piecewise(*((name, test) for name, (_, test) in zip(values, along.args, strict=True)))
+    try:
+        breaks, names = to_piecewise_polynomial(which, z)
+    except NotPiecewisePolynomial:
+        return [], []
+    return breaks, [values[name] for name in names]

@@ -26,13 +26,19 @@ CONVEX = [
     log(2 * cosh(u / 2)), log(exp(u) + exp(v)), exp(u) + u * g, C * u**2 / 2 - g * u,
     Piecewise(((u - g) ** 2 / 2, Abs(u - g) <= C), (C * Abs(u - g) - C**2 / 2, True)),
     Piecewise((0, u > 1), ((1 - u) ** 2 / (2 * C), u > 1 - C), (1 - u - C / 2, True)),
-    Piecewise((u**2, g > 0), (exp(u), True)),
+    Piecewise((u**2, g > 0), (exp(u), True)), Piecewise((exp(u) / 2 - u, u < 0), (exp(-u) / 2, True)),
+    Max(0, 1 - u) ** 2 - Max(0, -1 - u) ** 2, Min(Max(0, 1 - u), 1) ** 2 / 2 + Max(0, -u), 2 * Max(0, u) - Abs(u) / 2,
+    Piecewise((exp(-C * u), u < 1), (exp(-C) - C * exp(-C) * (u - 1), True)),
 ]  # fmt: skip
 OTHER = [
     -(u**2), u * v, g * u**2, u**3, -exp(u), -Abs(u), sqrt(Abs(u)), Min(u, 0), Max(0, 1 - Abs(u)), u**2 * v**2, -(R**2),
     log(1 + u**2), tanh(u), 1 / (1 + u**2), u**2 - 3 * u * v + v**2, Max(0, u) - 2 * Max(0, v), u**2 / v, u**2 / R**2,
     (u - Abs(u)) / 2, exp(-(u**2)), cosh(Abs(u) - 1),
-    Piecewise((u, u < 0), (-u, True)), Piecewise((0, u > 0), (1, True)), Piecewise((u**2, g > 0), (-(u**2), True)),
+    Max(0, 1 - u) ** 2 - 2 * Max(0, -1 - u) ** 2, Min(Max(0, 1 - u), 1) ** 2 / 2 + Max(0, -u) / 2, Max(0, u) - Abs(u),
+    Piecewise((exp(u) / 2, u < 0), (exp(-u) / 2, True)),
+    Piecewise((u, u < 0), (-u, True)),
+    Piecewise((exp(u), u < 0), (exp(u) + 9, True)), Piecewise((u + exp(u), u < 0), (exp(u), True)),
+    Piecewise((0, u > 0), (1, True)), Piecewise((u**2, g > 0), (-(u**2), True)),
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import brentq, fsolve
 from sympy import Abs, And, Eq, KroneckerDelta, Max, Piecewise, Rational, Sum, Symbol, exp, log, sign, sqrt
+from sympy.stats import Normal
 
 from symcavity import (
     ConvexProblem,
@@ -499,3 +500,21 @@ def test_switches_that_are_close_to_each_other():
     sigma, slope = np.sqrt(2 * (1 + 2 * q)) / (1 + 2 * S), 2 / (1 + 2 * S)
     found = s[average(w1[i] ** 2 + w2[i] ** 2 > Rational(1, 10000))]
     assert float(found) == pytest.approx(np.exp(-((1 + slope / 100) ** 2) / (2 * sigma**2)), rel=1e-7)
+
+
+def test_noise_that_shifts_two_fields():
+    """Two quantiles that may not cross, of Gaussian labels: one average over wider fields, of what hears no label, too.
+
+    The numbers are those of a Gauss-Hermite rule of eighty labels, each with an average of its own.
+    """
+    label, low, high = Quenched("e", mu), Rational(1, 4), Rational(3, 4)
+    h, k = (Sum(x[mu, i] * s[i], (i, 1, N)) for s in (w1, w2))
+    lines = [Max(t * (label[mu] - f), (t - 1) * (label[mu] - f)) for f, t in ((h, high), (k, low))]
+    problem = ConvexProblem(Sum(sum(lines), (mu, 1, P)) + Sum(w1[i] ** 2 + w2[i] ** 2, (i, 1, N)) / 2, [h >= k])
+    values = {alpha: 1, label: Normal("e", 0, 1)}
+    theory = problem.cavity()
+    solution = theory.solve(values)
+    assert solution[average(w1[i] ** 2)] == pytest.approx(0.125835031807, rel=1e-9)
+    assert solution[average(w1[i] * w2[i])] == pytest.approx(0.074587608274, rel=1e-9)
+    wanted = [average((h - k) ** 2), average(h**2), average((label[mu] - h) * label[mu])]
+    assert theory.compare(problem.simulate(values, N=60, seeds=6), wanted).agrees(4)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sympy import Abs, Eq, Max, Piecewise, Rational, Sum, Symbol, asinh, atanh, erf, erfinv, exp, log, sqrt, tanh
+from sympy import Abs, Eq, Max, Min, Piecewise, Rational, Sum, Symbol, asinh, atanh, erf, erfinv, exp, log, sqrt, tanh
 
 from symcavity import (
     ConvexProblem,
@@ -11,6 +11,7 @@ from symcavity import (
     Feature,
     Global,
     N,
+    NotConvex,
     P,
     Quenched,
     Sites,
@@ -249,3 +250,71 @@ def test_cases_that_sympy_takes_out_of_a_coupling_sum():
     step = Sum(x[mu, i] * (w[i] - Piecewise((1, t[i] > 0), (-1, True))), (i, 1, N))
     with pytest.raises(DeclarationError, match="takes cases out of a sum"):
         ConvexProblem(RIDGE + Sum((1 - step) ** 2, (mu, 1, P)))
+
+
+LABEL = Quenched("y", mu, law={1: Rational(1, 2), -1: Rational(1, 2)})
+BIT = Quenched("z", mu, law={1: Rational(1, 3), 0: Rational(2, 3)})
+HEARD, OTHER = Sum(x[mu, i] * w[i], (i, 1, N)), Sum(x[mu, i] * v[i], (i, 1, N))
+LARGEST, SHORT = Max(HEARD, OTHER, 0), 1 - LABEL[mu] * HEARD
+
+
+@pytest.mark.parametrize(
+    ("stable", "plain"),
+    [
+        (Max(0, -LABEL[mu] * HEARD) + log(1 + exp(-Abs(HEARD))), log(1 + exp(-LABEL[mu] * HEARD))),
+        (Max(0, SHORT) + log(1 + exp(-Abs(SHORT))), log(1 + exp(SHORT))),
+        (Max(HEARD, 0) - BIT[mu] * HEARD + log(1 + exp(-Abs(HEARD))), log(1 + exp(HEARD)) - BIT[mu] * HEARD),
+        (
+            LARGEST + log(exp(-LARGEST) + exp(HEARD - LARGEST) + exp(OTHER - LARGEST)) - BIT[mu] * HEARD,
+            log(1 + exp(HEARD) + exp(OTHER)) - BIT[mu] * HEARD,
+        ),
+    ],
+    ids=["logistic", "with a margin", "of bits", "of three classes"],
+)
+def test_stable_spellings(stable, plain):
+    """A smooth loss in the spelling that does not overflow, whose pieces are one function: one law, one number."""
+    ridge = RIDGE + (Sum(v[i] ** 2, (i, 1, N)) / 2 if OTHER in stable.atoms(Sum) else 0)
+    found, known = (norm_of(ConvexProblem(Sum(f, (mu, 1, P)) + ridge), {alpha: 2}) for f in (stable, plain))
+    assert found == pytest.approx(known, rel=1e-11)
+
+
+def proximal_norm(slope, load):
+    """The mean square of ridge weights, for a loss with a slope: bisection on a fine grid, and iteration of q and S."""
+    q, chi = 1.0, 1.0
+    z = np.linspace(-9, 9, 4001)
+    weights = np.exp(-(z**2) / 2) / np.exp(-(z**2) / 2).sum()
+    for _ in range(60):
+        field, low, high = sqrt_of(q) * z, np.full(z.size, -40.0), np.full(z.size, 40.0)
+        for _ in range(60):
+            middle = (low + high) / 2
+            above = middle + chi * slope(middle) > field
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        pull = (field - middle) / chi
+        answer = float(weights @ (z * pull)) / sqrt_of(q)  # the mean slope of the pull, by parts
+        chi = 1 / (1 + load * answer)
+        q = chi**2 * load * float(weights @ pull**2)
+    return q
+
+
+def sqrt_of(number):
+    return float(number) ** 0.5
+
+
+def test_pieces_that_are_convex_together():
+    """A slope that falls at zero in one term rises there in another: what bends at one place is looked at together."""
+    falling = Max(0, -HEARD) + exp(-Abs(HEARD)) / 2
+    found = norm_of(ConvexProblem(Sum(falling, (mu, 1, P)) + RIDGE), {alpha: 2})
+    known = proximal_norm(lambda h: np.where(h < 0, np.exp(h) / 2 - 1, -np.exp(-h) / 2), 2)
+    assert found == pytest.approx(known, rel=1e-6)
+    with pytest.raises(NotConvex, match="not convex"):
+        ConvexProblem(Sum(Max(0, HEARD) + exp(-Abs(HEARD)), (mu, 1, P)) + RIDGE)
+
+
+def test_terms_whose_kinks_cancel():
+    """A smooth hinge as a bounded square and a positive part: each has a kink at zero, and the sum has none."""
+    margin = LABEL[mu] * HEARD
+    bounded = Min(Max(0, 1 - margin), 1) ** 2 / 2 + Max(0, -margin)
+    by_cases = Piecewise((Rational(1, 2) - margin, margin <= 0), ((1 - margin) ** 2 / 2, margin < 1), (0, True))
+    found, known = (norm_of(ConvexProblem(Sum(f, (mu, 1, P)) + RIDGE), {alpha: 2}) for f in (bounded, by_cases))
+    assert found == pytest.approx(known, rel=1e-11)
+    assert found == pytest.approx(proximal_norm(lambda h: np.clip(h - 1, -1, 0), 2), rel=1e-6)

@@ -7,7 +7,7 @@ from math import comb, factorial
 from sympy import Dummy, Expr, Matrix, Poly, S, Symbol, eye, together
 from sympy.polys.polyerrors import PolynomialError
 
-from symcavity.algebra.joint import JointAverage, JointLaw, LawSymbol
+from symcavity.algebra.joint import JointAverage, JointLaw, LawSymbol, slope
 
 MOST = 4  # powers of the parameter in what is averaged
 
@@ -27,12 +27,18 @@ def widened(node: JointAverage, u: Symbol) -> Expr | None:
     law, fields = node.law, list(node.law.fields)
     if any(c.has(u) for c in node.covariance) or (shift := _shift(law, u)) is None:
         return None
-    quiet = {u: S.Zero}
-    equations, pairs, definitions = (law.args[k].xreplace(quiet) for k in (2, 3, 4))
+    quiet, beside = {u: S.Zero}, _beside(law, u, shift)
+    if beside and node.body.has(*(slope(x, source) for x in beside for source in law.sources)):
+        return None
+    equations, pairs = (law.args[k].xreplace(quiet) for k in (2, 3))
+    definitions = [(x, e.xreplace(quiet)) for x, e in law.definitions if x not in beside]
     table = Matrix(len(fields), len(fields), lambda a, b: node.covariance[_place(a, b)]) + shift * shift.T
     lower = [table[a, b] for a in range(len(fields)) for b in range(a + 1)]
     shifted = {f: f - r * u for f, r in zip(fields, shift, strict=True)}
-    body = node.body.xreplace(shifted)
+    body = node.body
+    for x, e in reversed(law.definitions):
+        body = body.xreplace({x: e.xreplace(dict.fromkeys(law.sources, S.Zero))}) if x in beside else body
+    body = body.xreplace(shifted)
     if body.has(u):
         back = _weights(table, shift)
         mean = sum((c * f for c, f in zip(back, fields, strict=True)), S.Zero)
@@ -49,12 +55,13 @@ def widened(node: JointAverage, u: Symbol) -> Expr | None:
 
 
 def _shift(law: JointLaw, u: Symbol) -> Matrix | None:
-    """By how much u shifts each field, the same in every expression; None where it does something else."""
-    felt = [e for e in law.expressions if e.has(u)]
-    rows = [[e.diff(f) for f in law.fields] for e in law.expressions]
-    whole = [(row, e.diff(u)) for row, e in zip(rows, law.expressions, strict=True) if any(row) or e in felt]
+    """By how much u shifts each field, the same in all that fixes the unknowns; None where it does something else.
+
+    A field that these do not hear is shifted as what is defined by it.
+    """
+    rows = [([e.diff(f) for f in law.fields], e.diff(u)) for e in law.expressions]
     chosen: list[tuple[list[Expr], Expr]] = []
-    for row, rate in whole:
+    for row, rate in rows:
         if Matrix([*(r for r, _ in chosen), row]).rank() > len(chosen):
             chosen.append((row, rate))
         if len(chosen) == len(law.fields):
@@ -62,13 +69,24 @@ def _shift(law: JointLaw, u: Symbol) -> Matrix | None:
     else:
         return None
     shift = Matrix([r for r, _ in chosen]).LUsolve(Matrix([rate for _, rate in chosen])).applyfunc(together)
-    if shift.has(u, LawSymbol):
+    if shift.has(u, LawSymbol) or not all(_is_shifted(*row, shift) for row in rows[: len(law.members)]):
         return None
-    for row, rate in whole:
-        missed = rate - sum((a * r for a, r in zip(row, shift, strict=True)), S.Zero)
-        if missed != 0 and together(missed.expand()).as_numer_denom()[0].expand() != 0:
-            return None
     return shift
+
+
+def _is_shifted(row: list[Expr], rate: Expr, shift: Matrix) -> bool:
+    """Whether something changes with the parameter as it does with fields that are shifted."""
+    missed = rate - sum((a * r for a, r in zip(row, shift, strict=True)), S.Zero)
+    return bool(missed == 0 or together(missed.expand()).as_numer_denom()[0].expand() == 0)
+
+
+def _beside(law: JointLaw, u: Symbol, shift: Matrix) -> set[LawSymbol]:
+    """What is defined by fields, or by the parameter, in another combination, and by what is."""
+    found: set[LawSymbol] = set()
+    for x, e in law.definitions:
+        if (found and e.has(*found)) or not _is_shifted([e.diff(f) for f in law.fields], e.diff(u), shift):
+            found.add(x)
+    return found
 
 
 def _weights(table: Matrix, shift: Matrix) -> list[Expr]:

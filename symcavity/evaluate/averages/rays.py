@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import combinations, product
 from math import gamma
-from typing import Any
 
 import numpy as np
 
@@ -45,22 +43,22 @@ def turned(rows: np.ndarray, held: int, order: int) -> tuple[np.ndarray, np.ndar
     """
     cuts = [np.linspace(-np.pi, np.pi, TURNS + 1)]
 
-    def add(z: np.ndarray, some: Any) -> None:
-        tests = rows[some, :held, 0] + np.einsum("pmk,pk->pm", rows[some, :held, 1:], z)
-        there = np.isfinite(z).all(axis=1) & (tests.min(axis=1, initial=0) > -1e-9) & (np.hypot(*z.T) < 1.01 * REACH)
-        cuts.append(np.arctan2(z[there, 1], z[there, 0]))
+    def add(z: np.ndarray) -> None:
+        tests = rows[:, None, :held, 0] + z @ np.swapaxes(rows[:, :held, 1:], 1, 2)
+        there = np.isfinite(z).all(axis=-1) & (tests.min(axis=-1, initial=0) > -1e-9)
+        there &= np.hypot(z[..., 0], z[..., 1]) < 1.01 * REACH
+        cuts.append(np.arctan2(z[there][:, 1], z[there][:, 0]))
 
     with np.errstate(all="ignore"):
         unit = rows / np.linalg.norm(rows[..., 1:], axis=-1, keepdims=True)
-        for k, radius in product(range(rows.shape[1]), AT):
-            away, normal = unit[:, k, :1], unit[:, k, 1:]
-            near = (np.abs(away) < np.minimum(radius, CLOSE))[:, 0]
-            half = np.sqrt(radius**2 - away**2)
-            for way in (1, -1):
-                add((-away * normal + way * half * normal[:, ::-1] * [1, -1])[near], near)
-        for a, b in combinations(range(rows.shape[1]), 2):
-            cross = np.cross(rows[:, a], rows[:, b])  # homogeneous coordinates (offset, slopes) of where they meet
-            add(cross[:, 1:] / cross[:, :1], slice(None))
+        away, normal, radius = unit[..., :1], unit[..., 1:], np.array(AT)
+        half = np.sqrt(np.where(np.abs(away) < np.minimum(radius, CLOSE), radius**2 - away**2, np.nan))
+        foot, way = (-away * normal)[:, :, None], normal[..., ::-1] * [1, -1]
+        aside = half[..., None] * way[:, :, None]
+        add(np.concatenate([foot + aside, foot - aside], axis=2).reshape(len(rows), -1, 2))
+        one, two = np.triu_indices(rows.shape[1], 1)
+        cross = np.cross(rows[:, one], rows[:, two])  # homogeneous coordinates (offset, slopes) of where they meet
+        add(cross[..., 1:] / cross[..., :1])
     angles = np.sort((np.concatenate(cuts) + np.pi) % (2 * np.pi))
     angles = np.concatenate([[0.0], angles[np.diff(angles, prepend=-1.0) > 1e-11], [2 * np.pi]])
     x, w = legendre(order)
@@ -133,7 +131,8 @@ def along(
         size = np.bincount(group, shares.sum(axis=1))
         mean = np.bincount(group, (shares * r).sum(axis=1)) / size
         off = r - mean[group, None]
-        square, third = (np.bincount(group, (shares * off**k).sum(axis=1)) / size for k in (2, 3))
+        second = shares * off * off
+        square, third = (np.bincount(group, e.sum(axis=1)) / size for e in (second, second * off))
         width = np.sqrt(square)
         skew = third / (2 * width * square)
         root = np.sqrt(1 + skew * skew)

@@ -38,8 +38,10 @@ from symcavity.algebra.door import as_sympy
 from symcavity.algebra.piecewise import NotPiecewisePolynomial, Undetermined, to_piecewise_polynomial
 from symcavity.algebra.quadrature import break_points
 from symcavity.errors import UnsupportedLaw
+from symcavity.model.composition import Rules
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting
+from symcavity.model.rewritings.curved_kinks import by_sides
 from symcavity.model.rewritings.unfolded import one_by_one, unfolded
 from symcavity.model.site_sums import is_total, outer_sums
 
@@ -75,7 +77,7 @@ def by_kinks(objective: Expr) -> Expr:
     objective : Expr
         Sums over sites; a Piecewise that is smooth, and cases that no state decides, stay as they are.
     """
-    cased = [total for total in outer_sums(objective) if total.function.has(*CASES, Max, Min)]
+    cased = [total for total in outer_sums(objective) if total.function.has(*CASES, Abs, Max, Min)]
     return objective.xreplace(
         {total: Add(*(Sum(t, *total.limits) for t in one_by_one(_rewritten(total.function)))) for total in cased}
     )
@@ -108,12 +110,25 @@ def _rewritten(body: Expr) -> Expr:
     kept = list(marks.values())
     marks |= {g: Dummy(positive=True) for g in body.atoms(Global) if g.is_bounded}  # zero is the limit
     moving = [*marks.values(), *body.atoms(Global)]
-    marked = _by_lines(body.xreplace(marks), moving)
+    marked = _by_lines(by_sides(body.xreplace(marks), moving), moving)
     terms = [_term(term, moving, kept) for term in Add.make_args(unfolded(_apart(marked, moving), moving))]
     stepped = [t for t in terms if any(s.has(*moving) for s in t.atoms(Heaviside, sign))]
     if len(stepped) > 1:  # of which each jumps by itself
         terms = [*(t for t in terms if t not in stepped), _term(Add(*stepped), moving, kept)]
+    terms = _together(terms, moving, kept)
     return Add(*terms).xreplace({mark: p for p, mark in marks.items()})
+
+
+def _together(terms: list[Expr], moving: list[Expr], kept: list[Expr]) -> list[Expr]:
+    """Terms of which one is not convex for itself, with all others that have kinks in the same variables."""
+    rules = Rules(moving)
+    felt = {t: frozenset(m for k in t.atoms(*CASES, Abs, Max, Min) for m in moving if k.has(m)) for t in terms}
+    for key in dict.fromkeys(felt[t] for t in terms if felt[t] and not rules(t).convex):
+        group = [t for t in terms if felt[t] == key]
+        joined = _on_a_line(Add(*group), moving, kept, smooth=len(group) > 1)
+        if joined not in group and rules(joined).convex:
+            terms = [*(t for t in terms if t not in group), joined]
+    return terms
 
 
 def _in_one_form(sums: Iterable[Sum]) -> dict[Expr, Expr]:
@@ -170,8 +185,16 @@ def _labelled_line(gap: Expr, moving: list[Expr], half: Expr) -> tuple[Expr, Exp
 
 
 def _term(term: Expr, moving: list[Expr], marks: list[Expr]) -> Expr:
-    """One term, by the first argument of its cases that leaves a polynomial on each side of every break."""
-    for gap in _gaps(term, moving) if _is_cased(term, moving) else ():
+    """One term without cases that states decide."""
+    return _on_a_line(term, moving, marks) if _is_cased(term, moving) else term
+
+
+def _on_a_line(term: Expr, moving: list[Expr], marks: list[Expr], *, smooth: bool = False) -> Expr:
+    """A term by the first argument of its cases that leaves a polynomial on each side of every break.
+
+    What has no kink is left as it is, unless it is to be written by smooth powers.
+    """
+    for gap in _gaps(term, moving):
         z = Dummy("z", real=True)
         inner = next(m for m in moving if gap.has(m))
         rate = gap.diff(inner)
@@ -190,7 +213,7 @@ def _term(term: Expr, moving: list[Expr], marks: list[Expr]) -> Expr:
         is_stepped = any(s.has(*moving) for s in term.atoms(Heaviside, sign))
         if is_stepped and not breaks and any(_is_alone(along, z, t, pieces[0]) for t in break_points(along, z)):
             continue  # sign(w)**2, one but for a point, has its lowest value there
-        if is_stepped or any(row[1:2] != [0] for _, _, row in every[0]):
+        if smooth or is_stepped or any(row[1:2] != [0] for _, _, row in every[0]):
             # from the piece beyond whose ends nothing bends back
             concave = [sum(bool(c.is_negative) for _, _, row in jumps for c in row) for jumps in every]
             base = concave.index(min(concave))
