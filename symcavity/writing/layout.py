@@ -100,9 +100,11 @@ class _Numbers:
         """Give a cited work its number."""
         if not isinstance(fragment, Cite):
             return fragment
-        if fragment.work not in self.works:
+        places = [_place(work) for work in self.works]
+        if _place(fragment.work) not in places:
+            places.append(_place(fragment.work))
             self.works.append(fragment.work)
-        return Cite(fragment.work, self.works.index(fragment.work) + 1)
+        return Cite(fragment.work, places.index(_place(fragment.work)) + 1)
 
     def definitions(self, claims: Iterable[Any]) -> list[Equation]:
         """The order parameters that stand in claims for the first time, each by what it is."""
@@ -137,6 +139,12 @@ class _Numbers:
         return Span(tuple(ranges)) if ranges else None
 
 
+def _place(work: str) -> str:
+    """What tells a cited work from others, however its authors and its journal are written: volume, page and year."""
+    found = re.search(r"\d+, \w+ \(\d{4}\)$", work)
+    return found.group() if found else work
+
+
 def _said(claim: Any) -> Any:
     """What a claim says, whichever side of an equation its terms stand on."""
     difference = getattr(claim, "difference", None)
@@ -153,7 +161,9 @@ def _introduced(steps: Sequence[Step]) -> list[Step]:
     for _, run in groupby(steps, key=lambda step: (step.section, step.rule, step.rests_on)):
         first, *others = run
         states = [state for step in (first, *others) for state in states_of(step)]
-        out += [replace(first, data={**first.data, "states": states}) if others and states else first, *others]
+        named = {"introduced": True} if others and states else {}
+        out += [replace(first, data={**first.data, "states": states}) if named else first]
+        out += [replace(step, data={**step.data, **named}) for step in others]
     return out
 
 

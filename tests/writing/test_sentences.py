@@ -6,9 +6,23 @@ import warnings
 from importlib.resources import files
 
 import pytest
-from sympy import Eq, Sum, Symbol, sign
+from sympy import Eq, Max, Sum, Symbol, sign
 
-from symcavity import Coupling, Datum, Feature, N, P, System, i, mu
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Datum,
+    Feature,
+    Global,
+    N,
+    P,
+    Quenched,
+    System,
+    UnsupportedLaw,
+    alpha,
+    i,
+    mu,
+)
 from symcavity.writing.fragments import EarlierSteps, Emphasis, Show
 from symcavity.writing.reader import read
 from symcavity.writing.words import BadTemplate, Said, names_in, say, sentence, templates
@@ -324,3 +338,73 @@ def test_a_jump_that_is_only_passed_on_makes_no_stability_infinite():
     j = Symbol("j", integer=True)
     returned = Eq(w[i], sign(Sum(Coupling("J", between=(i, i))[i, j] * w[j], (j, 1, N))))
     assert "is infinite" in System([returned]).cavity().derivation.to_text()
+
+
+def full(name):
+    return " ".join(
+        importlib.import_module(f"symcavity.derivations.{name}").problem.cavity().derivation.to_text().split()
+    )
+
+
+def test_nothing_is_subtracted_from_fields_that_nothing_comes_back_to():
+    assert "nothing is subtracted from it" in full("driven_network")  # independent couplings of both directions
+    assert "Onsager" not in full("driven_network")
+    assert "Onsager" in full("gardner")
+    assert "nothing is subtracted" not in full("gardner")
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "steps"),
+    [("logistic_teacher", True, False), ("sign_teacher", False, True), ("gardner", False, False)],
+)
+def test_messages_say_what_local_responses_do_not_contain(name, labels, steps):
+    text = full(name)
+    assert ("without the change of their probabilities" in text) == labels
+    assert ("the delta functions of a law that jumps: their part" in text) == steps
+
+
+def test_the_lowest_states_are_found_by_no_messages_where_they_jump():
+    """Their local responses vanish, and the stability is infinite: the package refuses to pass them, too."""
+    problem = importlib.import_module("symcavity.derivations.associative_memory").problem
+    derivation = problem.cavity().derivation
+    assert not {"messages", "state_evolution"} & {step.rule for step in derivation.steps}
+    with pytest.raises(UnsupportedLaw, match="Messages are not passed for the lowest minimum"):
+        problem.message_passing({alpha: "1/20"}, N=20, seeds=1)
+
+
+def test_a_bound_of_the_stability_of_minima_is_said_of_minima_only():
+    said = "A convex problem with one minimum has"
+    assert [said in full(name) for name in ("gardner", "bayes_perceptron", "spin_glass")] == [True, False, False]
+
+
+def test_changes_go_from_kind_to_kind_where_there_are_several():
+    assert "After one step the variances are" in full("spin_glass")
+    assert "After one step from kind to kind the variances are" in full("gardner")
+
+
+def test_the_naive_analysis_is_explained_where_it_is_first_named():
+    for name in ("gardner", "soft_margin"):
+        text = full(name)
+        first = text.index("naive analysis")
+        assert "leaves out the self-coupling of a feature" in text[first : first + 80]
+
+
+def test_a_reduced_system_says_which_unknowns_it_fixes():
+    assert "these are equations for S^w and q_w." in full("soft_margin")
+    assert "this is an equation for q_m." in full("spin_glass")
+    assert "put in, th" not in full("gardner")  # its results are closed forms
+
+
+def test_one_work_is_one_reference():
+    """The works of a system and those of the method may be written in different styles."""
+    text = importlib.import_module("symcavity.derivations.spin_glass").problem.cavity().derivation.to_text()
+    assert text.count("11, 983 (1978)") == 1
+
+
+def test_stationarity_names_each_state_once():
+    w, b, nu = Feature("w"), Global("b"), Symbol("tau", positive=True)
+    x, y = Coupling("x"), Quenched("y", mu, law={1: "1/2", -1: "1/2"})
+    margin = y[mu] * (Sum(x[mu, i] * w[i], (i, 1, N)) + b)
+    loss = Sum(Max(0, 1 - margin) ** 2, (mu, 1, P)) / 2 + Sum(w[i] ** 2, (i, 1, N)) / 2
+    text = ConvexProblem(loss, [w[i] >= 0, Eq(Sum(w[i], (i, 1, N)), N * nu)]).cavity().derivation.to_text()
+    assert text.count("tationarity of the Lagrangian") == 1
