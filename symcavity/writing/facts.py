@@ -163,7 +163,8 @@ def _respond(step: Step) -> Facts:
 @facts_of("self_coupling_mean")
 def _self_coupling_mean(step: Step) -> Facts:
     gone = sum(len(step.data.get(name) or ()) for name in ("small", "early"))
-    return {"living": len(step.claims) - gone}
+    combined = [{"Kind": kind.name.capitalize()} for kind in step.data.get("combined") or ()]
+    return {"living": len(step.claims) - gone, "combined": combined}
 
 
 @facts_of("lagrangian")

@@ -408,3 +408,45 @@ def test_stationarity_names_each_state_once():
     loss = Sum(Max(0, 1 - margin) ** 2, (mu, 1, P)) / 2 + Sum(w[i] ** 2, (i, 1, N)) / 2
     text = ConvexProblem(loss, [w[i] >= 0, Eq(Sum(w[i], (i, 1, N)), N * nu)]).cavity().derivation.to_text()
     assert text.count("tationarity of the Lagrangian") == 1
+
+
+def test_responses_to_several_fields_are_one_where_a_site_hears_their_combination():
+    said = "Datum sites hear one combination of their fields only"
+    assert [said in full(name) for name in ("correlated_manifolds", "manifold", "group_lasso")] == [True, False, False]
+
+
+def test_a_vector_response_stands_once_in_a_paper():
+    """By the order parameter that it is; in the whole derivation it is that of the inserted site."""
+    derivation = importlib.import_module("symcavity.derivations.manifold").problem.cavity().derivation
+    text, whole = (" ".join(derivation.to_text(detail=detail).split()) for detail in ("paper", "full"))
+    assert text.count("⟨ψ⟩_(1/√q_w)/S^w") == 1
+    assert "isplacement is along the anchor point" not in text  # the law says it
+    assert "isplacement is along the anchor point" in whole
+
+
+def test_roots_steps_and_averages_are_written_once():
+    text = full("bayes_perceptron")
+    assert "|√" not in text  # a root is not negative
+    assert "S_(u_y)^λ = (2/(q_m ⟨t_i²⟩ - q_tm²))" in text  # two averages that differ by their sign are one
+    w, b = Feature("w"), Global("b")
+    x, y = Coupling("x"), Quenched("y", mu, law={1: "1/2", -1: "1/2"})
+    margin = y[mu] * (Sum(x[mu, i] * w[i], (i, 1, N)) + b)
+    problem = ConvexProblem(Sum(Max(0, 1 - margin) ** 2, (mu, 1, P)) / 2 + Sum(w[i] ** 2, (i, 1, N)) / 2)
+    assert "Θ" not in problem.cavity().derivation.to_text()  # a positive part vanishes where its step does
+
+
+def test_averages_over_a_measure_are_thermal_ones_first():
+    assert "m = ⟨⟨s_i⟩_β⟩, q = ⟨⟨s_i⟩_β²⟩" in full("spin_glass")
+    assert "⟨s_i⟩ = m" in full("associative_memory")  # a lowest state does not fluctuate
+
+
+def test_observables_of_copies_are_derivatives_of_minima():
+    from symcavity import average
+    from symcavity.derivations import soft_margin
+
+    size, slack = average(soft_margin.w[i] ** 2), average(soft_margin.xi[mu])
+    theory = soft_margin.problem.cavity()
+    one, two = (theory.fluctuations(*some).derivation.to_text() for some in ((size,), (size, slack)))
+    assert "the variance of the observable, times N, is the mixed derivative" in " ".join(one.split())
+    assert "the covariance of the two observables, times N, is the mixed derivative" in " ".join(two.split())
+    assert "divided by N, by the numbers of the two copies" in " ".join(two.split())
