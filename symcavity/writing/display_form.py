@@ -15,11 +15,13 @@ from sympy import (
     Dummy,
     Expr,
     Heaviside,
+    LessThan,
     Max,
     Mul,
     Piecewise,
     Pow,
     S,
+    StrictLessThan,
     Sum,
     Symbol,
     Tuple,
@@ -34,6 +36,7 @@ from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.node import raised
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import TruncatedIntegral
+from symcavity.algebra.quotients import vanishes
 from symcavity.model.averages import Average, Expect, Fresh, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity, Variable, site_quantities
@@ -197,6 +200,26 @@ def _of_parts(_derivation: Derivation) -> Rule:
     return _replacing(value, Abs, Mul)
 
 
+def _thresholds(_derivation: Derivation) -> Rule:
+    """What vanishes between two ends and is linear beyond them, as a soft threshold, by positive parts."""
+
+    def value(node: Piecewise) -> Expr:
+        if len(node.args) != 3:
+            return node
+        (low, below), (middle, within), (high, _) = node.args
+        known = all(isinstance(c, StrictLessThan | LessThan) and c.lhs == below.lhs for c in (below, within))
+        if not known or middle != 0 or not getattr(below.lhs, "is_Symbol", False):
+            return node
+        x, first, last = below.lhs, below.rhs, within.rhs
+        slopes = [low.diff(x), high.diff(x)]
+        ends = [low.xreplace({x: first}), high.xreplace({x: last})]
+        if any(s.has(x) for s in (*slopes, first, last)) or not all(map(vanishes, ends)):
+            return node
+        return slopes[1] * Max(0, x - last) - slopes[0] * Max(0, first - x)
+
+    return _replacing(value, Piecewise)
+
+
 def _thermal(derivation: Derivation) -> Rule:
     """The average of a state that fluctuates is first one over the measure."""
     measures = [step for step in derivation.steps if step.rule == "problem" and step.data.get("beta")]
@@ -247,7 +270,7 @@ def _arranged(_derivation: Derivation) -> Rule:
     return lambda expr: by_shares(gathered(over_one(signed(expr))))
 
 
-ANYWHERE = (_other_letters, _moments, _over_parameters, _by_sources, _of_signs, _of_parts, _thermal)
+ANYWHERE = (_other_letters, _moments, _over_parameters, _by_sources, _of_signs, _of_parts, _thresholds, _thermal)
 SIDES = (_alike, *ANYWHERE, _own_names, _turned_averages, _even_powers, _arranged)
 
 

@@ -296,7 +296,7 @@ def test_a_descent_says_by_which_number_the_slope_of_a_shared_variable_is_divide
     """The step of the bias in the record is the rate over N, times the sum of the slopes of all losses."""
     text = in_text("descent_momentum")
     assert "the slope in w_i(t) and b(t) (that in b(t) divided by N) of the objective" in text
-    assert "(η/N) Σ_μ y^μ" in text
+    assert "(ϵ/N) Σ_μ y^μ" in text
     assert "are the same for all sites and for every instance: global variables, each with its condition." in text
     assert "divided by N)" not in in_text("noisy_teacher")
     assert "for every instance: a global variable, with its condition." in in_text("competing_species")
@@ -450,3 +450,23 @@ def test_observables_of_copies_are_derivatives_of_minima():
     assert "the variance of the observable, times N, is the mixed derivative" in " ".join(one.split())
     assert "the covariance of the two observables, times N, is the mixed derivative" in " ".join(two.split())
     assert "divided by N, by the numbers of the two copies" in " ".join(two.split())
+
+
+def test_a_lasso_prints_soft_thresholds():
+    text = in_text("sparse_regression")
+    assert "w₀ = (1/(α S^λ)) ([α s₀ size₀ S^λ - η₀ - C - I₀]_+ - [η₀ - α s₀ size₀ S^λ - C + I₀]_+)" in text
+    assert "if η₀ < α s₀ size₀ S^λ + C" not in in_text("sparse_regression")
+
+
+def test_equations_that_vanish_are_solved_for_what_stands_alone():
+    assert "M = 2 φ₀(M/√(α q_λ)) - 1" in in_text("associative_memory")
+    assert "1 = α (φ₂(1/√q_w) - φ₂((1 - C S^w)/√q_w)) - 2 C α S^w φ₁((1 - C S^w)/√q_w)/√q_w" in full("soft_margin")
+
+
+def test_a_finite_sum_over_states_uses_no_sign():
+    assert "This uses" not in full("spin_glass")
+    assert "This uses 1 - α S^λ > 0" in full("bayes_perceptron")  # an integral that converges
+
+
+def test_self_couplings_of_further_kinds_are_defined_in_a_paper():
+    assert "are again the factors of its own messages in the terms of first order" in in_text("gardner")
