@@ -106,6 +106,11 @@ class _Numbers:
             self.works.append(fragment.work)
         return Cite(fragment.work, places.index(_place(fragment.work)) + 1)
 
+    def holds_only(self, entry: tuple[str, int], claims: Iterable[Any]) -> bool:
+        """Whether a number stands beside some of these claims, and beside no other."""
+        known = {*map(_said, claims)}
+        return all(said in known for said, other in self.shown.items() if other == entry)
+
     def definitions(self, claims: Iterable[Any]) -> list[Equation]:
         """The order parameters that stand in claims for the first time, each by what it is."""
         free = set().union(*(getattr(c, "difference", S.Zero).free_symbols for c in claims))
@@ -257,6 +262,8 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
         numbers.separate.add(step.key)
     span = numbers.span(step.rests_on)
     old = [claim for claim in step.claims if _said(claim) in numbers.shown]
+    if step.rule == "effective_law":  # an equation whose number holds another one that is superseded is written again
+        old = [claim for claim in old if numbers.holds_only(numbers.shown[_said(claim)], old)]
     if numbers.before == step.rule:
         if said.again and numbers.rested == span:  # what follows goes on with the display before it
             silent = isinstance(numbers.ends, Display) and not old and not step.reference

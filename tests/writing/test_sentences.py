@@ -470,3 +470,12 @@ def test_a_finite_sum_over_states_uses_no_sign():
 
 def test_self_couplings_of_further_kinds_are_defined_in_a_paper():
     assert "are again the factors of its own messages in the terms of first order" in in_text("gardner")
+
+
+@pytest.mark.parametrize("name", ["logistic_teacher", "flipped_labels"])
+def test_an_effective_law_cites_no_number_that_holds_the_law_before_its_average(name):
+    """Beside the field of a teacher, which has no feedback, stands that of the student with its self-coupling."""
+    text = full(name)
+    law = text[text.index("the effective law of a datum site is") :][:160]
+    assert "site is equation" not in law
+    assert "u_y⁰ = η" in law
