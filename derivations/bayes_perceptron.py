@@ -4,7 +4,7 @@ Values: ``alpha``. Students and teacher have the same prior, so that a student d
 what two students are to each other. The label of a fresh point by the majority of all students is the best
 guess; it is wrong with the probability ``acos(sqrt(q))/pi``, which falls as ``0.44/alpha``.
 
-G. Gyorgyi, N. Tishby, in Neural Networks and Spin Glasses (World Scientific, Singapore, 1990); M. Opper, D.
+G. Györgyi, N. Tishby, in Neural Networks and Spin Glasses (World Scientific, Singapore, 1990); M. Opper, D.
 Haussler, Phys. Rev. Lett. 66, 2677 (1991).
 """
 
@@ -24,7 +24,7 @@ problem = ConvexProblem(
     named={epsilon: acos(sqrt(average(expect(w[i]) ** 2))) / pi},
     name="All students of a perceptron without an error",
     cite=(
-        "G. Gyorgyi, N. Tishby, in Neural Networks and Spin Glasses (World Scientific, Singapore, 1990); M. Opper, "
+        "G. Györgyi, N. Tishby, in Neural Networks and Spin Glasses (World Scientific, Singapore, 1990); M. Opper, "
         "D. Haussler, Phys. Rev. Lett. 66, 2677 (1991)"
     ),
 ).gibbs(1)

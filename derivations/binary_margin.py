@@ -5,7 +5,7 @@ which would be the capacity. But the entropy has the limit minus infinity at zer
 equations count fewer than one choice of weights there. The number of choices without an error
 (``binary_perceptron``, at large ``beta``) falls to one at ``alpha = 0.833``, the capacity.
 
-E. Gardner, B. Derrida, J. Phys. A 21, 271 (1988); W. Krauth, M. Mezard, J. Phys. (France) 50, 3057 (1989).
+E. Gardner, B. Derrida, J. Phys. A 21, 271 (1988); W. Krauth, M. Mézard, J. Phys. (France) 50, 3057 (1989).
 """
 
 from sympy import Sum
@@ -18,7 +18,7 @@ problem = Problem(
     minimize=-N * M,
     subject_to=[Sum(x[mu, i] * s[i], (i, 1, N)) >= M],
     name="The largest margin of binary weights",
-    cite="E. Gardner, B. Derrida, J. Phys. A 21, 271 (1988); W. Krauth, M. Mezard, J. Phys. (France) 50, 3057 (1989)",
+    cite="E. Gardner, B. Derrida, J. Phys. A 21, 271 (1988); W. Krauth, M. Mézard, J. Phys. (France) 50, 3057 (1989)",
 )
 values = {alpha: 1}
 shown = [M, response(s)]

@@ -5,7 +5,7 @@ falls with the load; at large ``beta`` it is that of the weights without an erro
 0.833``. A solution of negative entropy, at larger loads, counts fewer than one state: the assumption of one
 valley, which stability does not see there, is wrong.
 
-E. Gardner, B. Derrida, J. Phys. A 21, 271 (1988); W. Krauth, M. Mezard, J. Phys. (France) 50, 3057 (1989).
+E. Gardner, B. Derrida, J. Phys. A 21, 271 (1988); W. Krauth, M. Mézard, J. Phys. (France) 50, 3057 (1989).
 """
 
 from sympy import Heaviside, Rational, Sum, Symbol
@@ -17,7 +17,7 @@ x, s, beta = Coupling("x"), Feature("s", values=(-1, 1)), Symbol("beta", positiv
 problem = Problem(
     minimize=Sum(Heaviside(-Sum(x[mu, i] * s[i], (i, 1, N))), (mu, 1, P)),
     name="Binary weights that make few errors",
-    cite="E. Gardner, B. Derrida, J. Phys. A 21, 271 (1988); W. Krauth, M. Mezard, J. Phys. (France) 50, 3057 (1989)",
+    cite="E. Gardner, B. Derrida, J. Phys. A 21, 271 (1988); W. Krauth, M. Mézard, J. Phys. (France) 50, 3057 (1989)",
 ).gibbs(beta)
 h = problem["h"]
 values = {alpha: Rational(1, 2), beta: 2}

@@ -5,7 +5,7 @@ A fresh point of one of the classes is given to the other with the probability `
 Values: ``alpha``, ``gamma``, the law of the labels, the means ``m`` of the features, the weight ``r`` of the
 class ``-1``.
 
-F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn. (2020).
+F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborová, Int. Conf. Mach. Learn. (2020).
 """
 
 from sympy import Eq, Max, Piecewise, Rational, Sum, Symbol
@@ -22,7 +22,7 @@ problem = ConvexProblem(
     minimize=Sum(weight * Max(0, 1 - y[mu] * h), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     named={epsilon_g: average(fresh(y[mu] * h < 0))},
     name="Two clusters, hinge loss with class weights",
-    cite="F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn. (2020)",
+    cite="F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborová, Int. Conf. Mach. Learn. (2020)",
 )
 values = {alpha: 2, gamma: 1, r: 3, m: {1: 1}}
 shown = [average(m[i] * w[i]), average(w[i] ** 2), b]

@@ -5,7 +5,7 @@ A fresh point is given to the other cluster with the probability ``epsilon_g``.
 Values: ``alpha``, ``gamma``, the means ``m`` of the features. The optimal classifier is along ``m``; the
 penalty that comes closest to it is infinite, where the loss is linear (Hebb's rule).
 
-F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn. (2020).
+F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborová, Int. Conf. Mach. Learn. (2020).
 """
 
 from sympy import Rational, Sum, Symbol, exp, log
@@ -22,7 +22,7 @@ problem = ConvexProblem(
     minimize=Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     named={Symbol("epsilon_g"): average(fresh(y[mu] * h < 0))},
     name="Two clusters, logistic loss",
-    cite="F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn. (2020)",
+    cite="F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborová, Int. Conf. Mach. Learn. (2020)",
 )
 values = {alpha: 2, gamma: half, m: {1: 1}}
 shown = [average(m[i] * w[i]), average(w[i] ** 2)]

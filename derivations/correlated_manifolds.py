@@ -15,11 +15,11 @@ k, K = Sites("k", "K", "direction")
 a = Symbol("a", integer=True, positive=True)
 D = Symbol("D", integer=True, positive=True)
 rho, g = Symbol("rho", positive=True), SupportFunction("g_S")
-u = Coupling("u", components=(a, 1, D + 1), variance=(1 - rho) / N)
+x = Coupling("x", components=(a, 1, D + 1), variance=(1 - rho) / N)
 A = Coupling("A", between=(mu, k), components=(a, 1, D + 1), variance=rho / K)
 B = Coupling("B", between=(k, i), variance=1 / N)
 w, m = Feature("w"), Variable("m", k)
-V = Sum(u[mu, i, a] * w[i], (i, 1, N)) + Sum(A[mu, k, a] * m[k], (k, 1, K))
+V = Sum(x[mu, i, a] * w[i], (i, 1, N)) + Sum(A[mu, k, a] * m[k], (k, 1, K))
 
 problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2,

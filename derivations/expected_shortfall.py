@@ -6,7 +6,7 @@ Values: ``alpha``, the length of the history over the number of assets, and the 
 and one. Below a line ``alpha(beta)`` some portfolio seems to be without risk in the history, and the minimum
 runs off to infinity.
 
-S. Ciliberti, I. Kondor, M. Mezard, Quant. Finance 7, 389 (2007).
+S. Ciliberti, I. Kondor, M. Mézard, Quant. Finance 7, 389 (2007).
 """
 
 from sympy import Eq, Rational, Sum, Symbol
@@ -21,7 +21,7 @@ problem = ConvexProblem(
     subject_to=[u[mu] >= 0, u[mu] + v + Sum(x[mu, i] * w[i], (i, 1, N)) >= 0, Eq(Sum(w[i], (i, 1, N)), N), beta < 1],
     named={Symbol("q_0"): average(w[i] ** 2)},
     name="Portfolio of least expected shortfall",
-    cite="S. Ciliberti, I. Kondor, M. Mezard, Quant. Finance 7, 389 (2007)",
+    cite="S. Ciliberti, I. Kondor, M. Mézard, Quant. Finance 7, 389 (2007)",
 )
 values = {alpha: 4, beta: Rational(9, 10)}
 shown = [average(w[i] ** 2), v, average(u[mu] > 0)]

@@ -4,7 +4,7 @@ A fresh point is given to the wrong cluster with the probability ``epsilon_g``.
 
 Values: ``alpha``, ``gamma``, the law of the means ``v`` and of the variances ``Delta`` of the features.
 
-F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn. (2020).
+F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborová, Int. Conf. Mach. Learn. (2020).
 """
 
 from sympy import Rational, Sum, Symbol
@@ -24,7 +24,7 @@ problem = ConvexProblem(
     + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     named={epsilon_g: average(fresh(y[mu] * h < 0))},
     name="Two clusters, square loss",
-    cite="F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborova, Int. Conf. Mach. Learn. (2020)",
+    cite="F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborová, Int. Conf. Mach. Learn. (2020)",
 )
 values = {
     alpha: Rational(16, 13),

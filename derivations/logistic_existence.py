@@ -3,7 +3,7 @@
 Values: ``kappa`` and the law of the teacher's weights ``t``. The labels can be separated up to the load at
 margin zero; beyond it, the estimate is finite. Without signal this is Cover's ``alpha = 2``.
 
-E. J. Candes, P. Sur, Ann. Statist. 48, 27 (2020).
+E. J. Candès, P. Sur, Ann. Statist. 48, 27 (2020).
 """
 
 from sympy import Eq, Rational, Sum, Symbol, exp
@@ -20,7 +20,7 @@ problem = ConvexProblem(
     subject_to=[y[mu] * h >= 1],
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     name="Where the estimate of logistic regression exists",
-    cite="E. J. Candes, P. Sur, Ann. Statist. 48, 27 (2020)",
+    cite="E. J. Candès, P. Sur, Ann. Statist. 48, 27 (2020)",
 )
 values = {alpha: Rational(6, 5), t: {2: 1}}
 shown = [average(w[i] ** 2), average(w[i] * t[i])]

@@ -4,7 +4,7 @@ A fresh point is given to the wrong class with the probability ``epsilon_g``.
 
 Values: ``alpha``, the penalty ``gamma``, the teacher's weights ``t`` and its intercept ``c``.
 
-E. J. Candes, P. Sur, Ann. Statist. 48, 27 (2020), on when the estimate exists without penalty.
+E. J. Candès, P. Sur, Ann. Statist. 48, 27 (2020), on when the estimate exists without penalty.
 """
 
 from sympy import Rational, Sum, Symbol, exp, log
@@ -21,7 +21,7 @@ problem = ConvexProblem(
     minimize=Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     named={Symbol("epsilon_g"): average(fresh(y[mu] * h < 0))},
     name="Logistic regression with an intercept",
-    cite="E. J. Candes, P. Sur, Ann. Statist. 48, 27 (2020)",
+    cite="E. J. Candès, P. Sur, Ann. Statist. 48, 27 (2020)",
 )
 values = {alpha: 4, gamma: Rational(1, 2), c: 1, t: {2: 1}}
 shown = [average(w[i] * t[i]), average(w[i] ** 2), b]

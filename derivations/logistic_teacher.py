@@ -5,7 +5,7 @@ not vanish at finite ``P/N``. It exists above a line in the plane of ``N/P`` and
 ``logistic_existence``. The share ``epsilon_g`` of fresh labels that the sign of the field misses does not depend
 on that factor.
 
-P. Sur, E. J. Candes, Proc. Natl. Acad. Sci. 116, 14516 (2019).
+P. Sur, E. J. Candès, Proc. Natl. Acad. Sci. 116, 14516 (2019).
 """
 
 from sympy import Sum, Symbol, exp, log, sqrt
@@ -21,7 +21,7 @@ problem = ConvexProblem(
     minimize=Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)),
     named={epsilon_g: average(fresh(y[mu] * h < 0))},
     name="Maximum likelihood with a logistic teacher",
-    cite="P. Sur, E. J. Candes, Proc. Natl. Acad. Sci. 116, 14516 (2019)",
+    cite="P. Sur, E. J. Candès, Proc. Natl. Acad. Sci. 116, 14516 (2019)",
 )
 values = {alpha: 5, t: {sqrt(5): 1}}
 shown = [average(w[i] * t[i]), average(w[i] ** 2)]

@@ -5,7 +5,7 @@ The share of outliers is ``n_out``.
 Values: ``alpha``, the share ``nu`` of outliers, the means ``m`` of the features. ``nu`` bounds the share of
 outliers from above and that of support vectors from below.
 
-B. Scholkopf, J. C. Platt, J. Shawe-Taylor, A. J. Smola, R. C. Williamson, Neural Comput. 13, 1443 (2001).
+B. Schölkopf, J. C. Platt, J. Shawe-Taylor, A. J. Smola, R. C. Williamson, Neural Comput. 13, 1443 (2001).
 """
 
 from sympy import Rational, Sum, Symbol
@@ -22,7 +22,7 @@ problem = ConvexProblem(
     named={Symbol("n_out"): average(xi[mu] > 0)},
     name="One class",
     cite=(
-        "B. Scholkopf, J. C. Platt, J. Shawe-Taylor, A. J. Smola, R. C. Williamson, Neural Comput. 13, "
+        "B. Schölkopf, J. C. Platt, J. Shawe-Taylor, A. J. Smola, R. C. Williamson, Neural Comput. 13, "
         "1443 (2001)"
     ),
 )

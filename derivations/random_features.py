@@ -4,8 +4,8 @@ Values: ``alpha = P/N``, ``K/N`` for the hidden units, the penalty ``gamma``, th
 the nonlinearity (``c = <f'>``, ``d**2 = <f**2> - <f>**2 - c**2``), the laws of the teacher and the noise.
 Without penalty the error diverges where ``K = P``.
 
-S. Mei, A. Montanari, Commun. Pure Appl. Math. 75, 667 (2022); F. Gerace, B. Loureiro, F. Krzakala, M. Mezard,
-L. Zdeborova, Int. Conf. Mach. Learn. (2020).
+S. Mei, A. Montanari, Commun. Pure Appl. Math. 75, 667 (2022); F. Gerace, B. Loureiro, F. Krzakala, M. Mézard,
+L. Zdeborová, Int. Conf. Mach. Learn. (2020).
 """
 
 from sympy import Eq, Rational, Sum, Symbol
@@ -29,7 +29,7 @@ problem = ConvexProblem(
     name="Ridge regression on random features",
     cite=(
         "S. Mei, A. Montanari, Commun. Pure Appl. Math. 75, 667 (2022); F. Gerace, B. Loureiro, F. "
-        "Krzakala, M. Mezard, L. Zdeborova, Int. Conf. Mach. Learn. (2020)"
+        "Krzakala, M. Mézard, L. Zdeborová, Int. Conf. Mach. Learn. (2020)"
     ),
 )
 half = Rational(1, 2)

@@ -3,7 +3,7 @@
 Values: ``g``, the strength of the couplings; ``r``, the correlation of ``J[i, j]`` with ``J[j, i]``, from
 -1 to 1; ``h``, the length of a step; the law of the initial states ``a``.
 
-D. Marti, N. Brunel, S. Ostojic, Phys. Rev. E 97, 062314 (2018).
+D. Martí, N. Brunel, S. Ostojic, Phys. Rev. E 97, 062314 (2018).
 """
 
 from sympy import Eq, Rational, Sum, Symbol, symbols, tanh
@@ -20,7 +20,7 @@ problem = System(
     equations=[Eq(x[i, t + 1], (1 - h) * x[i, t] + h * heard)],
     initial=[Eq(x[i, 0], a[i])],
     name="A network of partly symmetric couplings",
-    cite="D. Marti, N. Brunel, S. Ostojic, Phys. Rev. E 97, 062314 (2018)",
+    cite="D. Martí, N. Brunel, S. Ostojic, Phys. Rev. E 97, 062314 (2018)",
 )
 half = Rational(1, 2)
 values = {g: Rational(3, 2), r: half, h: half, a: {1: half, -1: half}}

@@ -5,7 +5,7 @@ The mean loss on the data of training is ``l_train``; that on fresh data cannot 
 Values: ``alpha``, ``gamma``. Each datum hears three fields, and its law fixes three multipliers together: the
 cavity fields have a covariance, and the responses are matrices. Classes are alike, and weights add up to zero.
 
-B. Loureiro, G. Sicuro, C. Gerbelot, A. Pacco, F. Krzakala, L. Zdeborova, Adv. Neural Inf. Process. Syst. 34 (2021).
+B. Loureiro, G. Sicuro, C. Gerbelot, A. Pacco, F. Krzakala, L. Zdeborová, Adv. Neural Inf. Process. Syst. 34 (2021).
 """
 
 from sympy import KroneckerDelta, Rational, Sum, Symbol, exp, log
@@ -23,7 +23,7 @@ problem = ConvexProblem(
     named={Symbol("l_train"): average(loss)},
     name="Three classes, softmax loss",
     cite=(
-        "B. Loureiro, G. Sicuro, C. Gerbelot, A. Pacco, F. Krzakala, L. Zdeborova, Adv. Neural Inf. "
+        "B. Loureiro, G. Sicuro, C. Gerbelot, A. Pacco, F. Krzakala, L. Zdeborová, Adv. Neural Inf. "
         "Process. Syst. 34 (2021)"
     ),
 )

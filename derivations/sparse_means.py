@@ -6,7 +6,7 @@ Values: ``alpha``, the share ``rho`` of entries that are not zero, and the noise
 estimate is a product ``z*v`` of a switch and of a Gaussian size; signal and estimate have the same prior, so
 that the overlap of the mean with the signal is its squared length.
 
-F. Krzakala, M. Mezard, F. Sausset, Y. F. Sun, L. Zdeborova, Phys. Rev. X 2, 021005 (2012); D. Guo, S. Verdu,
+F. Krzakala, M. Mézard, F. Sausset, Y. F. Sun, L. Zdeborová, Phys. Rev. X 2, 021005 (2012); D. Guo, S. Verdu,
 IEEE Trans. Inf. Theory 51, 1983 (2005).
 """
 
@@ -27,7 +27,7 @@ problem = Problem(
     named={Symbol("E_w"): average((expect(z[i] * v[i]) - t) ** 2)},
     name="The posterior mean of a sparse signal",
     cite=(
-        "F. Krzakala, M. Mezard, F. Sausset, Y. F. Sun, L. Zdeborova, Phys. Rev. X 2, 021005 (2012); D. Guo, S. Verdu, "
+        "F. Krzakala, M. Mézard, F. Sausset, Y. F. Sun, L. Zdeborová, Phys. Rev. X 2, 021005 (2012); D. Guo, S. Verdu, "
         "IEEE Trans. Inf. Theory 51, 1983 (2005)"
     ),
 ).gibbs(1)

@@ -8,7 +8,7 @@ there is.
 Values: ``lambda``, the ratio of signal to noise.
 
 Y. Deshpande, E. Abbe, A. Montanari, Information and Inference 6, 125 (2017); M. Dia, N. Macris, F. Krzakala, T.
-Lesieur, L. Zdeborova, in Advances in Neural Information Processing Systems 29 (2016).
+Lesieur, L. Zdeborová, in Advances in Neural Information Processing Systems 29 (2016).
 """
 
 from sympy import Rational, Sum, Symbol, sqrt
@@ -25,7 +25,7 @@ problem = Problem(
     name="A signal of signs in a noisy matrix",
     cite=(
         "Y. Deshpande, E. Abbe, A. Montanari, Information and Inference 6, 125 (2017); M. Dia, N. Macris, F. Krzakala, "
-        "T. Lesieur, L. Zdeborova, in Advances in Neural Information Processing Systems 29 (2016)"
+        "T. Lesieur, L. Zdeborová, in Advances in Neural Information Processing Systems 29 (2016)"
     ),
 ).gibbs(1)
 values = {snr: 4}

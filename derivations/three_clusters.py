@@ -23,7 +23,7 @@ problem = ConvexProblem(
     named={Symbol("epsilon_g"): average(fresh(y * h < 0))},
     name="Three clusters on a line",
     cite=(
-        "B. Loureiro, G. Sicuro, C. Gerbelot, A. Pacco, F. Krzakala, L. Zdeborova, Adv. Neural Inf. "
+        "B. Loureiro, G. Sicuro, C. Gerbelot, A. Pacco, F. Krzakala, L. Zdeborová, Adv. Neural Inf. "
         "Process. Syst. 34 (2021)"
     ),
 )

@@ -104,7 +104,7 @@ def split_pairs(words: Iterable[str]) -> dict[str, str]:
     for word in words:
         name, sign, text = word.partition("=")
         if not sign or not name.strip():
-            raise ValuesError(f"The argument {word[:60]!r} is not a value.", "name=value, such as kappa=1/2")
+            raise ValuesError(f"{word[:60]!r} is not of the form name=value.", "a name with a value: kappa=1/2")
         if name.strip() in out:
             raise ValuesError(f"{name.strip()} is given twice.", "one value for each name")
         out[name.strip()] = text.strip()

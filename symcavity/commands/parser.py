@@ -265,11 +265,11 @@ def _add_reports(commands: Any) -> None:
         target=False,
     )
     manifold.add_argument("points", metavar="points.npy", help="an array of manifolds x points x dimensions")
-    manifold.add_argument("--kappa", default="0", help="margin, in units of a centre's distance")
+    manifold.add_argument("--kappa", default="0", help="margin, in units of a center's distance")
     manifold.add_argument("--samples", type=int, default=4096, help="samples for each manifold (default: 4096)")
     manifold.add_argument("--seed", type=int, default=0, help="seed of the quasi-random sources (default: 0)")
     manifold.add_argument("--subtract-mean", action="store_true", help="center all data first")
-    manifold.add_argument("--oblique", action="store_true", help="keep deviations along the centre")
+    manifold.add_argument("--oblique", action="store_true", help="keep deviations along the center")
     manifold.add_argument("--json", action="store_true", help="print JSON")
     manifold.add_argument("--csv", metavar="F", help="write the table")
 

@@ -408,7 +408,7 @@ def message_passing(
     if len(batch.sizes) != 1:
         raise ValuesError(f"N = {batch.sizes}.", "one number of features")
     if not 0 <= damping < 1:
-        raise ValuesError(f"damping = {damping}.", "a share of at least zero (no damping) and below one")
+        raise ValuesError(f"The damping is {damping}.", "a number from zero (no damping) up to, but not including, one")
     work = Work(setup, steps, float(damping))
     (runs,) = batch.run(pass_one, work, executor, progress).values()
     out = MessagePassing(work, runs)

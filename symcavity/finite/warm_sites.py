@@ -85,11 +85,11 @@ def passable(system: System) -> None:
     UnsupportedLaw
         For the lowest minimum, and states whose energy is no square.
     """
-    for kind, weight in system.weights.items():
+    for weight in system.weights.values():
         if weight.is_cold:
             raise UnsupportedLaw(
-                f"The {kind.sites} are in the lower of two minima; when another minimum becomes the lower one, "
-                "their messages jump.",
+                "Messages are not passed for the lowest minimum: where a site has two minima, its message jumps "
+                "when the other one becomes the lower one.",
                 "problem.gibbs(beta) at a finite temperature",
             )
     for kind in system.laws:

@@ -28,7 +28,7 @@ from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.order_parameters import MovingParameter, OrderParameter
 from symcavity.record.symbols import ComponentSymbol, DisorderAverage, ResponseElement
-from symcavity.sites.protocol import Feedback
+from symcavity.sites.protocol import Feedback, Heard
 
 
 class Written(Protocol):
@@ -83,7 +83,8 @@ def average(system: System, identified: Identified, book: ParameterBook, make: S
         for k in h.feedback
         if h.declared.states() and not any(system.answers(q, k.through) for q in h.declared.states())
     ]
-    return Averaged(kind, covariance, means, tuple(_steps(identified, covariance, means, early, make)))
+    combined = _combined(system, heard, means)
+    return Averaged(kind, covariance, means, tuple(_steps(identified, covariance, means, early, combined, make)))
 
 
 def _turned(value: Expr, f: RandomField, g: RandomField) -> Expr:
@@ -100,6 +101,7 @@ def _steps(
     covariance: dict[tuple[Symbol, Symbol], Expr],
     means: dict[Symbol, Expr],
     early: list[Symbol],
+    combined: list[Kind],
     make: StepMaker,
 ) -> list[Step]:
     kind, heard = identified.kind, identified.problem.heard
@@ -136,12 +138,20 @@ def _steps(
                     "kind": kind,
                     "small": [k.symbol for k in every if means[k.symbol] == 0 and k.symbol not in early],
                     "early": [k.symbol for k in every if k.symbol in early],
+                    "combined": combined,
                 },
                 assumptions=(("independence", {}), ("self_averaging", {})),
                 rests_on=("disorder", f"{kind.key}.self_coupling"),
             )
         )
     return steps
+
+
+def _combined(system: System, heard: Sequence[Heard], means: dict[Symbol, Expr]) -> list[Kind]:
+    """The kinds whose responses stand in self-couplings, and that hear one combination of several vectors."""
+    living = [k.through.hearer for h in heard for k in h.feedback if means[k.symbol] != 0]
+    laws = {kind: system.laws[kind] for kind in living}
+    return [kind for kind, law in laws.items() if len(law.fields) > 1 and heard_vector(law) is not None]
 
 
 def is_coupling(expr: Expr) -> bool:

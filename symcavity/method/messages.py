@@ -101,10 +101,12 @@ def stepped(expr: Expr, shift: int) -> Expr:
 def message_steps(theory: Any, make: StepMaker) -> list[Step]:
     """The theory as an algorithm, and what the closed equations say of each of its steps.
 
-    Nothing for naive theories, and where a condition on all sites is met at no step.
+    Nothing for naive theories, where a condition on all sites is met at no step, and where the lowest states jump:
+    local responses do not contain what a jump does to the average, and the messages do not settle.
     """
     system = theory.system
-    if theory.is_naive:
+    cold = [kind for kind, law in system.laws.items() if law.weight is not None and law.weight.is_cold]
+    if theory.is_naive or any(theory.inserted[kind].solution.jumping for kind in cold):
         return []
     try:
         met = conditions_met(system)
@@ -132,7 +134,7 @@ def message_steps(theory: Any, make: StepMaker) -> list[Step]:
             "messages",
             "messages",
             fields,
-            data={"order": order, "jumps": any(jumping(theory.inserted[kind]) for kind in order)},
+            data={"order": order, "echo": any(h.feedback for _, h in evidence), **_beside_responses(theory)},
             assumptions=(("independence", {}),),
             rests_on=tuple(f"{kind.key}.{part}" for kind in order for part in ("cavity_equation", "solution")),
             evidence={"heard": evidence},
@@ -145,6 +147,14 @@ def message_steps(theory: Any, make: StepMaker) -> list[Step]:
             rests_on=("messages",),
         ),
     ]
+
+
+def _beside_responses(theory: Any) -> dict[str, bool]:
+    """What local responses do not contain: the steps of a sign, and the change of the probability of a label."""
+    jumps = [(h, site) for site in theory.inserted.values() for h in jumping(site)]
+    on = {q.given for site in theory.inserted.values() for q in site.law.quenched() if q.given is not None}
+    drawn = [h for h, _ in jumps if h.declared.symbol in on or (h.carrier is not None and h.carrier in on)]
+    return {"drawn": bool(drawn), "jumps": len(drawn) < len(jumps)}
 
 
 def _evolution(theory: Any, met: dict[Kind, list[tuple[int, Symbol]]], order: list[Kind]) -> list[Equation]:

@@ -12,7 +12,7 @@ from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.errors import NoClosedForm
 from symcavity.method.close import averaged_parts
-from symcavity.method.eliminate import simplest
+from symcavity.method.eliminate import Closed, simplest
 from symcavity.method.naming import at_zero
 from symcavity.method.orders import orders
 from symcavity.method.theory import Theory
@@ -191,16 +191,27 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
         if target == alpha or explicit.count_ops() <= READABLE:
             claims.append(Equation(target, explicit))
     claims += kept
+    whole_core = bool(closed.definitions) and not kept and len(claims) == len(closed.core)
     if claims:
         steps.append(
             make(
                 "result",
                 "result",
                 claims,
+                data={"left": _left(theory, closed) if whole_core else []},
                 rests_on=tuple(s.key for s in steps) or ("closed_system",),
             )
         )
     return steps
+
+
+def _left(theory: Theory, closed: Closed) -> list[Expr]:
+    """The unknowns that elimination leaves, if there are as many as equations."""
+    free = [alpha] if theory.system.fixed else []
+    units = [s for value in theory.units.values() for s in value.free_symbols]
+    every = dict.fromkeys([*theory.unknowns, *free, *sorted(units, key=str)])
+    found = [s for s in every if s not in closed.definitions and any(core.has(s) for core in closed.core)]
+    return found if len(found) == len(closed.core) else []
 
 
 def _effort(expr: Expr) -> tuple[int, int]:

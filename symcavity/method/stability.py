@@ -242,7 +242,8 @@ def stability_steps(theory: Any, make: StepMaker) -> list[Step]:
             "stability",
             [] if product is None else [Equation(gain, product)],
             data={
-                "round": found.there_and_back, "gain": gain, "convex": theory.system.convex,
+                "round": found.there_and_back, "gain": gain,
+                "convex": theory.system.convex and not theory.system.weights,  # the minimum, and no measure
                 "globals": list(theory.system.globals), "infinite": infinite,
                 "lowest": any(law.weight is not None and law.weight.is_cold for law in theory.system.laws.values()),
             },

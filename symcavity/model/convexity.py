@@ -255,7 +255,7 @@ def check_increasing(expr: Expr, g: Expr, meaning: Expr, where: str, ranges: Seq
             f"{where[0].upper()}{where[1:]} falls with {meaning}, which is convex.",
             "norms and averages of convex functions where the problem grows with them, "
             "as in 1 - h[mu] + epsilon*sqrt(Sum(w[i]**2, (i, 1, N))/N) with a positive epsilon",
-            "check the signs, and declare those of parameters; any other range stands beside the constraints, "
+            "check the signs, and declare those of parameters; any other range of a parameter is a constraint, "
             "as in subject_to=[tau < 1]",
         )
 

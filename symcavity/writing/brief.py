@@ -100,11 +100,13 @@ def in_brief(derivation: Derivation) -> Derivation:
     closed_rows = {claim.lhs: claim.rhs for step in derivation.steps if step.rule == "closure" for claim in step.claims}
     given = {s for rhs in closed_rows.values() for s in rhs.free_symbols if type(s) is Symbol}
     same = multiples(closed_rows, given)
+    laws = {claim for step in derivation.steps if step.rule == "effective_law" for claim in step.claims}
     steps = []
     for step in derivation.steps:
         again = first is not None and step.data.get("kind", first) != first
         passing = step.rule == "elimination" and solved.issuperset(claim.lhs for claim in step.claims)
         passing |= kept_whole and step.rule in REDUCTION
+        passing |= step.rule == "projection" and {*step.claims} <= laws  # the law says it
         passing |= step.rule == "load" and not solved.isdisjoint(ratios)
         if passing or _once_more(step) or step.rule in LATER | ASIDE or (again and step.rule in REPEATED):
             continue
@@ -116,6 +118,9 @@ def in_brief(derivation: Derivation) -> Derivation:
             step = replace(step, claims=tuple(_as_closed(claim, {**closed_rows, **same}) for claim in step.claims))
         if step.rule == "field_statistics":
             step = _centered(step)
+        if step.rule == "vector_response":  # by the order parameter that it is, which need not be closed once more
+            names = {rhs: lhs for lhs, rhs in closed_rows.items()}
+            step = replace(step, claims=tuple(Equation(names.get(c.rhs, c.lhs), c.rhs) for c in step.claims))
         if step.rule == "regime_tip":  # sets with edges are spoken of where the regimes come together
             step = replace(step, data={**step.data, "edges": False})
         if step.rule == "touching_response":  # the matrix alone, in which the trace is written

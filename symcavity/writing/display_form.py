@@ -8,7 +8,26 @@ from functools import cache, reduce
 from itertools import count
 from typing import Any
 
-from sympy import Abs, Add, Basic, Dummy, Expr, Piecewise, Pow, S, Sum, Symbol, Tuple, default_sort_key, sign
+from sympy import (
+    Abs,
+    Add,
+    Basic,
+    Dummy,
+    Expr,
+    Heaviside,
+    LessThan,
+    Max,
+    Mul,
+    Piecewise,
+    Pow,
+    S,
+    StrictLessThan,
+    Sum,
+    Symbol,
+    Tuple,
+    default_sort_key,
+    sign,
+)  # fmt: skip
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
@@ -17,9 +36,10 @@ from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.node import raised
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import TruncatedIntegral
-from symcavity.model.averages import Average, SiteResponse
+from symcavity.algebra.quotients import vanishes
+from symcavity.model.averages import Average, Expect, Fresh, SiteResponse
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.model.quantities import Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.times import Time
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import ResponseElement
@@ -167,6 +187,52 @@ def _of_signs(_derivation: Derivation) -> Rule:
     return _replacing(value, Pow, Abs, sign)
 
 
+def _of_parts(_derivation: Derivation) -> Rule:
+    """A root is not negative, and a positive part vanishes where its step does: both are written once."""
+
+    def value(node: Any) -> Any:
+        if isinstance(node, Abs):
+            base = node.args[0]
+            return base if isinstance(base, Pow) and base.exp.is_Rational and base.exp.q == 2 else node
+        parts = {base for base, power in node.as_powers_dict().items() if isinstance(base, Max) and power.is_positive}
+        return Mul(*(f for f in node.args if not (isinstance(f, Heaviside) and Max(0, f.args[0]) in parts)))
+
+    return _replacing(value, Abs, Mul)
+
+
+def _thresholds(_derivation: Derivation) -> Rule:
+    """What vanishes between two ends and is linear beyond them, as a soft threshold, by positive parts."""
+
+    def value(node: Piecewise) -> Expr:
+        if len(node.args) != 3:
+            return node
+        (low, below), (middle, within), (high, _) = node.args
+        known = all(isinstance(c, StrictLessThan | LessThan) and c.lhs == below.lhs for c in (below, within))
+        if not known or middle != 0 or not getattr(below.lhs, "is_Symbol", False):
+            return node
+        x, first, last = below.lhs, below.rhs, within.rhs
+        slopes = [low.diff(x), high.diff(x)]
+        ends = [low.xreplace({x: first}), high.xreplace({x: last})]
+        if any(s.has(x) for s in (*slopes, first, last)) or not all(map(vanishes, ends)):
+            return node
+        return slopes[1] * Max(0, x - last) - slopes[0] * Max(0, first - x)
+
+    return _replacing(value, Piecewise)
+
+
+def _thermal(derivation: Derivation) -> Rule:
+    """The average of a state that fluctuates is first one over the measure."""
+    measures = [step for step in derivation.steps if step.rule == "problem" and step.data.get("beta")]
+    weighed = {q.family for step in measures for q in site_quantities(step.data["minimize"], Variable)}
+
+    def value(node: Average) -> Expr:
+        bare = node.body.replace(lambda part: isinstance(part, Expect), lambda _: S.One)
+        moves = any(q.family in weighed for q in site_quantities(bare))
+        return Average(Expect(node.body)) if moves and not isinstance(node.body, Fresh) else node
+
+    return _replacing(value, Average) if weighed else lambda expr: expr
+
+
 def _own_names(derivation: Derivation) -> Rule:
     """An average over a Gaussian variable is over one of that name, so that equal ones are one."""
     letters = _indices(derivation)
@@ -185,13 +251,27 @@ def _own_names(derivation: Derivation) -> Rule:
     return rule
 
 
+def _turned_averages(_derivation: Derivation) -> Rule:
+    """Of two averages that differ by their sign the one that comes first is written in both places."""
+    seen: set[Expr] = set()
+
+    def one(average: GaussianAverage) -> Expr:
+        turned = GaussianAverage(-average.args[0], average.args[1])
+        if turned in seen:
+            return -turned
+        seen.add(average)
+        return average
+
+    return lambda expr: expr.replace(lambda node: type(node) is GaussianAverage, one)
+
+
 def _arranged(_derivation: Derivation) -> Rule:
     """Sums and products as people write them."""
     return lambda expr: by_shares(gathered(over_one(signed(expr))))
 
 
-ANYWHERE = (_other_letters, _moments, _over_parameters, _by_sources, _of_signs)
-SIDES = (_alike, *ANYWHERE, _own_names, _even_powers, _arranged)
+ANYWHERE = (_other_letters, _moments, _over_parameters, _by_sources, _of_signs, _of_parts, _thresholds, _thermal)
+SIDES = (_alike, *ANYWHERE, _own_names, _turned_averages, _even_powers, _arranged)
 
 
 def _primed(average: ImplicitAverage) -> Expr:

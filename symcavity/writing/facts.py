@@ -42,6 +42,7 @@ def facts(step: Step) -> Facts:
         "senders": " and the ".join(one.plural for one in step.data.get("senders", ())),
         "bipartite": step.data.get("bipartite", True),
         "states": states_of(step),
+        "introduced": step.data.get("introduced", False),  # the first step of a run has named the states of this one
         "claims": len(step.claims),
         "few": max(1, len(step.claims)),
         "order": small(step.data.get("order")),
@@ -162,7 +163,8 @@ def _respond(step: Step) -> Facts:
 @facts_of("self_coupling_mean")
 def _self_coupling_mean(step: Step) -> Facts:
     gone = sum(len(step.data.get(name) or ()) for name in ("small", "early"))
-    return {"living": len(step.claims) - gone}
+    combined = [{"Kind": kind.name.capitalize()} for kind in step.data.get("combined") or ()]
+    return {"living": len(step.claims) - gone, "combined": combined}
 
 
 @facts_of("lagrangian")
@@ -312,7 +314,13 @@ def _truncated_moments(step: Step) -> Facts:
 
 @facts_of("messages")
 def _messages(step: Step) -> Facts:
-    return {"turns": len(step.data.get("order") or ()) > 1}
+    own = {name: step.data.get(name, False) for name in ("drawn", "jumps")}
+    return {"turns": len(step.data.get("order") or ()) > 1, "echo": step.data.get("echo", True), **own}
+
+
+@facts_of("result")
+def _result(step: Step) -> Facts:
+    return {"left": list(step.data.get("left") or ())}
 
 
 @facts_of("spread")
@@ -321,7 +329,11 @@ def _spread(step: Step) -> Facts:
         (found,) = say(f"spread.{'square' if a == b else 'product'}", a=a, b=b, value=value)
         return found
 
-    return {"rows": [covariance(*row) for row in step.data.get("fields") or ()]}
+    fields = list(step.data.get("fields") or ())
+    return {
+        "rows": [covariance(*row) for row in fields],
+        "kinds": len({getattr(a, "kind", None) for a, *_ in fields}) > 1,
+    }
 
 
 @facts_of("two_sites_closed", "moving_two_sites_closed")

@@ -100,9 +100,16 @@ class _Numbers:
         """Give a cited work its number."""
         if not isinstance(fragment, Cite):
             return fragment
-        if fragment.work not in self.works:
+        places = [_place(work) for work in self.works]
+        if _place(fragment.work) not in places:
+            places.append(_place(fragment.work))
             self.works.append(fragment.work)
-        return Cite(fragment.work, self.works.index(fragment.work) + 1)
+        return Cite(fragment.work, places.index(_place(fragment.work)) + 1)
+
+    def holds_only(self, entry: tuple[str, int], claims: Iterable[Any]) -> bool:
+        """Whether a number stands beside some of these claims, and beside no other."""
+        known = {*map(_said, claims)}
+        return all(said in known for said, other in self.shown.items() if other == entry)
 
     def definitions(self, claims: Iterable[Any]) -> list[Equation]:
         """The order parameters that stand in claims for the first time, each by what it is."""
@@ -137,6 +144,12 @@ class _Numbers:
         return Span(tuple(ranges)) if ranges else None
 
 
+def _place(work: str) -> str:
+    """What tells a cited work from others, however its authors and its journal are written: volume, page and year."""
+    found = re.search(r"\d+, \w+ \(\d{4}\)$", work)
+    return found.group() if found else work
+
+
 def _said(claim: Any) -> Any:
     """What a claim says, whichever side of an equation its terms stand on."""
     difference = getattr(claim, "difference", None)
@@ -153,7 +166,9 @@ def _introduced(steps: Sequence[Step]) -> list[Step]:
     for _, run in groupby(steps, key=lambda step: (step.section, step.rule, step.rests_on)):
         first, *others = run
         states = [state for step in (first, *others) for state in states_of(step)]
-        out += [replace(first, data={**first.data, "states": states}) if others and states else first, *others]
+        named = {"introduced": True} if others and states else {}
+        out += [replace(first, data={**first.data, "states": states}) if named else first]
+        out += [replace(step, data={**step.data, **named}) for step in others]
     return out
 
 
@@ -247,6 +262,8 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
         numbers.separate.add(step.key)
     span = numbers.span(step.rests_on)
     old = [claim for claim in step.claims if _said(claim) in numbers.shown]
+    if step.rule == "effective_law":  # an equation whose number holds another one that is superseded is written again
+        old = [claim for claim in old if numbers.holds_only(numbers.shown[_said(claim)], old)]
     if numbers.before == step.rule:
         if said.again and numbers.rested == span:  # what follows goes on with the display before it
             silent = isinstance(numbers.ends, Display) and not old and not step.reference

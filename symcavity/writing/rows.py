@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Mul, S, Sum, Symbol, count_ops
+from sympy import Add, Dummy, Expr, Function, Mul, S, Sum, Symbol, count_ops, expand_mul
 from sympy.core.relational import Relational
 
 from symcavity.algebra.factors import factor
@@ -16,6 +16,7 @@ from symcavity.model.quantities import Global
 from symcavity.record.order_parameters import OrderParameter
 from symcavity.record.symbols import AtStep
 from symcavity.writing.abbreviate import repeats
+from symcavity.writing.arranging import gathered
 from symcavity.writing.lines import lines, relation_at, width
 from symcavity.writing.nodes import Atom, Row, words
 from symcavity.writing.ordering import is_given, is_negative, speaks_of_sites
@@ -111,12 +112,28 @@ def solved(total: Expr) -> Equation | None:
         rest = min(rest, factor(rest), key=lambda form: form.count_ops()) if rest.count_ops() < _PLAIN else rest
         sign = -1 if rest.could_extract_minus_sign() else 1
         return Equation(name, sign * number * name / term * (sign * rest))
+    if (form := _by_itself(terms)) is not None:
+        return form
     given = Add(*filter(is_given, terms))
     if given == 0 and len(terms) == 2 and width(tree(total)) <= PAGE / 2:
         given = max(terms, key=count_ops)
     rest = total - given
     turn = -1 if is_negative(rest) or (rest.is_Add and rest.could_extract_minus_sign()) else 1
     return Equation(turn * rest, -turn * given) if given != 0 and width(tree(rest)) <= PAGE / 2 else None
+
+
+def _by_itself(terms: Sequence[Expr]) -> Equation | None:
+    """A sum that vanishes by its one term without functions: a shared variable, or a positive moment, divided out."""
+    plain = [term for term in terms if not term.has(Function)]
+    bare = [term for term in plain if isinstance(term.as_coeff_Mul()[1], Global)]
+    if len(bare) == 1 and len(plain) < len(terms):
+        number, name = bare[0].as_coeff_Mul()
+        return Equation(name, gathered(Add(*(-term / number for term in terms if term != bare[0]))))
+    moments = [term for term in plain if isinstance(term, OrderParameter) and term.is_positive]
+    if len(plain) == len(moments) == 1 and len(terms) > 2:
+        others = (expand_mul(-term / moments[0], deep=False) for term in terms if term != moments[0])
+        return Equation(S.One, gathered(Add(*others)))
+    return None
 
 
 _UNKNOWN = (Global, OrderParameter)

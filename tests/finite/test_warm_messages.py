@@ -388,7 +388,7 @@ def test_what_a_datum_that_is_left_out_does_not_have():
 @pytest.mark.parametrize(
     ("problem", "values", "words"),
     [
-        (Problem(Sum(Heaviside(-Sum(x[mu, i] * s[i], (i, 1, N))), (mu, 1, P))), {alpha: 1}, "lower of two minima"),
+        (Problem(Sum(Heaviside(-Sum(x[mu, i] * s[i], (i, 1, N))), (mu, 1, P))), {alpha: 1}, "not passed for the low"),
         (Problem(measured(w[i], t[i]) + Sum(Abs(w[i]) ** 3, (i, 1, N))).gibbs(1), {alpha: 2, sigma: 1}, "its kinks"),
     ],
 )

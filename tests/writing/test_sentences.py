@@ -6,9 +6,23 @@ import warnings
 from importlib.resources import files
 
 import pytest
-from sympy import Eq, Sum, Symbol, sign
+from sympy import Eq, Max, Sum, Symbol, sign
 
-from symcavity import Coupling, Datum, Feature, N, P, System, i, mu
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    Datum,
+    Feature,
+    Global,
+    N,
+    P,
+    Quenched,
+    System,
+    UnsupportedLaw,
+    alpha,
+    i,
+    mu,
+)
 from symcavity.writing.fragments import EarlierSteps, Emphasis, Show
 from symcavity.writing.reader import read
 from symcavity.writing.words import BadTemplate, Said, names_in, say, sentence, templates
@@ -282,7 +296,7 @@ def test_a_descent_says_by_which_number_the_slope_of_a_shared_variable_is_divide
     """The step of the bias in the record is the rate over N, times the sum of the slopes of all losses."""
     text = in_text("descent_momentum")
     assert "the slope in w_i(t) and b(t) (that in b(t) divided by N) of the objective" in text
-    assert "(η/N) Σ_μ y^μ" in text
+    assert "(ϵ/N) Σ_μ y^μ" in text
     assert "are the same for all sites and for every instance: global variables, each with its condition." in text
     assert "divided by N)" not in in_text("noisy_teacher")
     assert "for every instance: a global variable, with its condition." in in_text("competing_species")
@@ -324,3 +338,144 @@ def test_a_jump_that_is_only_passed_on_makes_no_stability_infinite():
     j = Symbol("j", integer=True)
     returned = Eq(w[i], sign(Sum(Coupling("J", between=(i, i))[i, j] * w[j], (j, 1, N))))
     assert "is infinite" in System([returned]).cavity().derivation.to_text()
+
+
+def full(name):
+    return " ".join(
+        importlib.import_module(f"symcavity.derivations.{name}").problem.cavity().derivation.to_text().split()
+    )
+
+
+def test_nothing_is_subtracted_from_fields_that_nothing_comes_back_to():
+    assert "nothing is subtracted from it" in full("driven_network")  # independent couplings of both directions
+    assert "Onsager" not in full("driven_network")
+    assert "Onsager" in full("gardner")
+    assert "nothing is subtracted" not in full("gardner")
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "steps"),
+    [("logistic_teacher", True, False), ("sign_teacher", False, True), ("gardner", False, False)],
+)
+def test_messages_say_what_local_responses_do_not_contain(name, labels, steps):
+    text = full(name)
+    assert ("without the change of their probabilities" in text) == labels
+    assert ("the delta functions of a law that jumps: their part" in text) == steps
+
+
+def test_the_lowest_states_are_found_by_no_messages_where_they_jump():
+    """Their local responses vanish, and the stability is infinite: the package refuses to pass them, too."""
+    problem = importlib.import_module("symcavity.derivations.associative_memory").problem
+    derivation = problem.cavity().derivation
+    assert not {"messages", "state_evolution"} & {step.rule for step in derivation.steps}
+    with pytest.raises(UnsupportedLaw, match="Messages are not passed for the lowest minimum"):
+        problem.message_passing({alpha: "1/20"}, N=20, seeds=1)
+
+
+def test_a_bound_of_the_stability_of_minima_is_said_of_minima_only():
+    said = "A convex problem with one minimum has"
+    assert [said in full(name) for name in ("gardner", "bayes_perceptron", "spin_glass")] == [True, False, False]
+
+
+def test_changes_go_from_kind_to_kind_where_there_are_several():
+    assert "After one step the variances are" in full("spin_glass")
+    assert "After one step from kind to kind the variances are" in full("gardner")
+
+
+def test_the_naive_analysis_is_explained_where_it_is_first_named():
+    for name in ("gardner", "soft_margin"):
+        text = full(name)
+        first = text.index("naive analysis")
+        assert "leaves out the self-coupling of a feature" in text[first : first + 80]
+
+
+def test_a_reduced_system_says_which_unknowns_it_fixes():
+    assert "these are equations for S^w and q_w." in full("soft_margin")
+    assert "this is an equation for q_m." in full("spin_glass")
+    assert "put in, th" not in full("gardner")  # its results are closed forms
+
+
+def test_one_work_is_one_reference():
+    """The works of a system and those of the method may be written in different styles."""
+    text = importlib.import_module("symcavity.derivations.spin_glass").problem.cavity().derivation.to_text()
+    assert text.count("11, 983 (1978)") == 1
+
+
+def test_stationarity_names_each_state_once():
+    w, b, nu = Feature("w"), Global("b"), Symbol("tau", positive=True)
+    x, y = Coupling("x"), Quenched("y", mu, law={1: "1/2", -1: "1/2"})
+    margin = y[mu] * (Sum(x[mu, i] * w[i], (i, 1, N)) + b)
+    loss = Sum(Max(0, 1 - margin) ** 2, (mu, 1, P)) / 2 + Sum(w[i] ** 2, (i, 1, N)) / 2
+    text = ConvexProblem(loss, [w[i] >= 0, Eq(Sum(w[i], (i, 1, N)), N * nu)]).cavity().derivation.to_text()
+    assert text.count("tationarity of the Lagrangian") == 1
+
+
+def test_responses_to_several_fields_are_one_where_a_site_hears_their_combination():
+    said = "Datum sites hear one combination of their fields only"
+    assert [said in full(name) for name in ("correlated_manifolds", "manifold", "group_lasso")] == [True, False, False]
+
+
+def test_a_vector_response_stands_once_in_a_paper():
+    """By the order parameter that it is; in the whole derivation it is that of the inserted site."""
+    derivation = importlib.import_module("symcavity.derivations.manifold").problem.cavity().derivation
+    text, whole = (" ".join(derivation.to_text(detail=detail).split()) for detail in ("paper", "full"))
+    assert text.count("⟨ψ⟩_(1/√q_w)/S^w") == 1
+    assert "isplacement is along the anchor point" not in text  # the law says it
+    assert "isplacement is along the anchor point" in whole
+
+
+def test_roots_steps_and_averages_are_written_once():
+    text = full("bayes_perceptron")
+    assert "|√" not in text  # a root is not negative
+    assert "S_(u_y)^λ = (2/(q_m ⟨t_i²⟩ - q_tm²))" in text  # two averages that differ by their sign are one
+    w, b = Feature("w"), Global("b")
+    x, y = Coupling("x"), Quenched("y", mu, law={1: "1/2", -1: "1/2"})
+    margin = y[mu] * (Sum(x[mu, i] * w[i], (i, 1, N)) + b)
+    problem = ConvexProblem(Sum(Max(0, 1 - margin) ** 2, (mu, 1, P)) / 2 + Sum(w[i] ** 2, (i, 1, N)) / 2)
+    assert "Θ" not in problem.cavity().derivation.to_text()  # a positive part vanishes where its step does
+
+
+def test_averages_over_a_measure_are_thermal_ones_first():
+    assert "m = ⟨⟨s_i⟩_β⟩, q = ⟨⟨s_i⟩_β²⟩" in full("spin_glass")
+    assert "⟨s_i⟩ = m" in full("associative_memory")  # a lowest state does not fluctuate
+
+
+def test_observables_of_copies_are_derivatives_of_minima():
+    from symcavity import average
+    from symcavity.derivations import soft_margin
+
+    size, slack = average(soft_margin.w[i] ** 2), average(soft_margin.xi[mu])
+    theory = soft_margin.problem.cavity()
+    one, two = (theory.fluctuations(*some).derivation.to_text() for some in ((size,), (size, slack)))
+    assert "the variance of the observable, times N, is the mixed derivative" in " ".join(one.split())
+    assert "the covariance of the two observables, times N, is the mixed derivative" in " ".join(two.split())
+    assert "divided by N, by the numbers of the two copies" in " ".join(two.split())
+
+
+def test_a_lasso_prints_soft_thresholds():
+    text = in_text("sparse_regression")
+    assert "w₀ = (1/(α S^λ)) ([α s₀ size₀ S^λ - η₀ - C - I₀]_+ - [η₀ - α s₀ size₀ S^λ - C + I₀]_+)" in text
+    assert "if η₀ < α s₀ size₀ S^λ + C" not in in_text("sparse_regression")
+
+
+def test_equations_that_vanish_are_solved_for_what_stands_alone():
+    assert "M = 2 φ₀(M/√(α q_λ)) - 1" in in_text("associative_memory")
+    assert "1 = α (φ₂(1/√q_w) - φ₂((1 - C S^w)/√q_w)) - 2 C α S^w φ₁((1 - C S^w)/√q_w)/√q_w" in full("soft_margin")
+
+
+def test_a_finite_sum_over_states_uses_no_sign():
+    assert "This uses" not in full("spin_glass")
+    assert "This uses 1 - α S^λ > 0" in full("bayes_perceptron")  # an integral that converges
+
+
+def test_self_couplings_of_further_kinds_are_defined_in_a_paper():
+    assert "are again the factors of its own messages in the terms of first order" in in_text("gardner")
+
+
+@pytest.mark.parametrize("name", ["logistic_teacher", "flipped_labels"])
+def test_an_effective_law_cites_no_number_that_holds_the_law_before_its_average(name):
+    """Beside the field of a teacher, which has no feedback, stands that of the student with its self-coupling."""
+    text = full(name)
+    law = text[text.index("the effective law of a datum site is") :][:160]
+    assert "site is equation" not in law
+    assert "u_y⁰ = η" in law

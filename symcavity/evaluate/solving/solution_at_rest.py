@@ -83,8 +83,8 @@ class RestingSolution(Solution):
         if len(self.loose) == len(self._multipliers):
             return FlatMinimum(
                 f"The minimum does not determine its dual variables, nor {', '.join(map(str, self.loose))}: "
-                "their response is infinite, an infinitesimal change of the fields moves them, and what was asked for "
-                "differs from one choice of them to another.",
+                "their response is infinite, an infinitesimal change of the fields moves them, and the requested "
+                "quantity differs from one choice of them to another.",
                 len(self.loose),
                 "what is the same for all of them, such as the weights and the objective; a loss with curvature",
             )

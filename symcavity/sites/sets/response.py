@@ -109,7 +109,7 @@ def touching_response(
         Equation(l, column),
         Equation(J, found),
         Equation(M, answer),
-        trace(assemble([(c / strength, f) for c, f in terms(found - I)], J.shape)),
+        trace(assemble(terms(found - I), J.shape)) / strength,
     )
 
 

@@ -167,7 +167,8 @@ def state_steps(site: Site, make: StepMaker) -> list[Step]:
     x, F, beta = weight.state, found.feedback, weight.beta
     gain = -((x - found.field) ** 2) / (2 * F) if weight.is_field else found.field * x + F * x**2 / 2
     whole = exp(-beta * (weight.energy - gain)) * Mul(*(Heaviside(b) for b in weight.bounds))
-    relations = sign_relations(site)
+    finite = not weight.is_field and all(q.family.values for q in weight.states)
+    relations = [] if finite else sign_relations(site)  # a finite sum needs no sign
     data = {
         "kind": kind,
         "state": x.xreplace(zero),
