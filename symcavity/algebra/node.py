@@ -51,7 +51,7 @@ def unbound(expr: Any, kinds: tuple[type, ...], z: Any) -> list[Any]:
     def walk(node: Any, bound: frozenset[Any]) -> None:
         if not node.has(z):
             return
-        if isinstance(node, kinds) and not (bound and node.has(*bound)):
+        if not (bound and node.has(*bound)) and isinstance(node, kinds):
             found.add(node)
         more = bound.union(getattr(node, "bound_symbols", ()))
         for part in node.args:
