@@ -170,18 +170,18 @@ def perturbed(theory: Theory) -> Perturbed:
     ------
     UnsupportedLaw
         As :func:`symcavity.method.fluctuations.single_site_minima`; for fields of a site that are combinations of
-        others, given emissions beside sites that answer alike to several fields, and fields whose variance holds a
-        variable that all sites share.
+        others, given emissions beside several trained fields of the same couplings or answers, and fields whose
+        variance holds a variable that all sites share.
     """
     check_minimum(theory)
     apart = told_apart(theory)
+    if (apart.same or apart.correlated) and any(given_fields(site) for site in apart.sites.values()):
+        raise not_derived("fields of given emissions, beside several trained fields of the same couplings or answers")
     sites = {kind: answered_fields(theory, apart, kind) for kind in apart.sites}
     names = {**{s: s for s in theory.order_parameters}, **apart.same}
     moved = [_moved(theory, apart, sites, symbol, theory.order_parameters[s]) for symbol, s in names.items() if s != 0]
     moved += [_silent(sites, symbol, apart) for symbol in apart.silent]
     bends = _bends(theory)
-    if bends and any(apart.same.values()):
-        raise not_derived("fields of given emissions, beside sites that answer alike to several fields")
     moved += bends
     shares = {kind: in_units_of_n(kind.size / N) for kind in sites}
     copies = crossed(theory, apart, {m.symbol: (m.kind, m.fields) for m in moved if isinstance(m, Overlap)})

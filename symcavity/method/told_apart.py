@@ -64,6 +64,12 @@ class ToldApart:
     silent: dict[Symbol, tuple[Kind, tuple[int, int], Expr]] = field(default_factory=dict)
     back: dict[tuple[Kind, int, int], Expr] = field(default_factory=dict)
 
+    @property
+    def correlated(self) -> bool:
+        """Whether a site hears several trained fields of the same couplings."""
+        trained = ((site, [h.eta for h in site.heard if h.declared.states()]) for site in self.sites.values())
+        return any(site.covariance[a, b] != 0 for site, etas in trained for a, b in combinations(etas, 2))
+
     def partner(self, h: Heard) -> Place:
         """Which field of its sender tells what stands in a field; None where it is given."""
         return self.partners.get((h.declared.hearer, h.declared), (h.declared.sender, None))

@@ -89,7 +89,7 @@ class Scattering(SolutionTable):
         ------
         UnsupportedLaw
             For systems of equations, vector fields and reciprocities; and for observables of problems with trained
-            fields that are combinations of others.
+            fields that are combinations of others, or several trained fields beside that of a teacher.
         """
         if self._is_minimum(what):
             return self[self.task.variance_of_minimum()]
