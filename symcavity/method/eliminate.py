@@ -371,6 +371,8 @@ def _simplest(
     for least, k, n, elsewhere, slope in sorted(lines, key=lambda line: line[:3]):
         if any(f.as_base_exp()[0].is_Symbol and sign_of(f) is None for f in Mul.make_args(slope)):
             continue  # a factor of either sign may be zero
+        if any(not f.has(remaining[n]) and sign_of(f) is None for f in Mul.make_args(left[k])):
+            continue  # then the equation says nothing of the other factor
         proved = size(slope) <= MODERATE and bool(sign_given(slope, positive))
         # a sum of open sign may cancel at the root: then the quotient says nothing
         doubtful = not proved and slope.is_Add

@@ -48,3 +48,17 @@ def test_the_length_of_a_vector_may_be_bounded_as_it_is_or_squared():
         problem = ConvexProblem(Sum((both - b[mu]) ** 2, (mu, 1, P)) / 2, [bound])
         found.append(float(problem.cavity().solve(values)[average(w[i] ** 2)]))
     assert found[0] == pytest.approx(found[1], rel=1e-12)
+
+
+def test_nothing_is_divided_by_an_overlap_that_vanishes():
+    """Two fits of labels that say nothing of each other: their overlap is zero, and fixes no response."""
+    first, second = (Quenched(name, mu, law={1: half, -1: half}) for name in ("a", "d"))
+    gamma, u = Symbol("gamma", positive=True), Sum(x[mu, i] * v[i], (i, 1, N))
+    loss = Sum(((first[mu] - h) ** 2 + (second[mu] - u) ** 2) / 2, (mu, 1, P))
+    theory = ConvexProblem(loss + gamma * Sum(w[i] ** 2 + v[i] ** 2, (i, 1, N)) / 2).cavity()
+    verdicts = theory.derivation.verify()
+    assert not verdicts.failed
+    solution = theory.solve({alpha: 2, gamma: half})
+    assert solution[average(w[i] * v[i])] == 0
+    alone = ConvexProblem(Sum((first[mu] - h) ** 2, (mu, 1, P)) / 2 + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2).cavity()
+    assert abs(solution[average(w[i] ** 2)] - alone.solve({alpha: 2, gamma: half})[average(w[i] ** 2)]) < 1e-14
