@@ -41,7 +41,7 @@ def holds(expr: Any, kinds: tuple[type, ...]) -> bool:
     return isinstance(expr, kinds) or any(holds(a, kinds) for a in getattr(expr, "args", ()))
 
 
-def unbound(expr: Any, kinds: tuple[type, ...], z: Any) -> list[Any]:
+def unbound(expr: Any, kinds: tuple[Any, ...], z: Any) -> list[Any]:
     """The nodes of some classes that hold a variable and none that is bound around them, in order.
 
     What switches in a variable of integration is averaged over, and is no switch of the average.

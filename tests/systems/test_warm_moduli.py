@@ -5,6 +5,8 @@ import pytest
 from sympy import Abs, Heaviside, Max, Rational, Sum, Symbol
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Problem, Quenched, alpha, average, expect, i, mu
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.sites.branching.joining import in_combination
 
 x, w, t = Coupling("x"), Feature("w"), Quenched("t", i)
 beta, price = Symbol("beta", positive=True), Symbol("price", positive=True)
@@ -50,3 +52,13 @@ def test_a_dead_zone_of_a_labelled_field_beside_a_teacher_is_one_of_their_combin
     assert by_name["q_lambda"] == pytest.approx(square, rel=1e-6)
     assert width == pytest.approx(1 / (1 - 2 * response), rel=1e-6)
     assert by_name["q_m"] == pytest.approx(2 * square * width**2, rel=1e-6)
+
+
+def test_combinations_of_fields():
+    a, b, c, z = (Symbol(name, real=True) for name in "abcz")
+    inner = GaussianAverage(Max(0, c * a - 2 * b + z) ** 2 * (c * a - 2 * b), z)
+    weights, alone = in_combination(3 + Abs(2 * b - a * c) * inner, (a, b))
+    assert weights in ({a: c, b: -2}, {a: -c, b: 2})
+    assert alone.xreplace({b: weights[a] * a + weights[b] * b}) == 3 + Abs(2 * b - a * c) * inner
+    for other in (Abs(a + b) * Abs(a - b), Abs(a + b) + a, Abs(a), GaussianAverage(Max(0, a * z + b), z)):
+        assert in_combination(other, (a, b)) is None

@@ -33,6 +33,8 @@ def in_combination(expr: Expr, fields: Sequence[Symbol]) -> tuple[dict[Symbol, E
         """The node in terms of the combination."""
         if not node.has(*fields):
             return node
+        if not isinstance(node, Expr):
+            return node.func(*map(walk, node.args))
         terms = [(t, slope(t)) for t in Add.make_args(node)]
         rates: dict[Symbol, Expr] = {}
         for f, rate in (own for _, own in terms if own is not None):
@@ -51,7 +53,8 @@ def in_combination(expr: Expr, fields: Sequence[Symbol]) -> tuple[dict[Symbol, E
         written = walk(expr)
     except _Apart:
         return None
-    return (found, written) if set(found) == set(fields) else None
+    told = set().union(*(rate.free_symbols for rate in found.values()))  # none of what is bound inside
+    return (found, written) if set(found) == set(fields) and told <= expr.free_symbols else None
 
 
 class _Apart(Exception):
