@@ -535,3 +535,15 @@ def test_an_error_is_not_named_as_the_energy_of_a_site():
     for name in ("best_subset", "projection_memory"):
         problem = importlib.import_module(f"symcavity.derivations.{name}").problem
         assert Symbol("E") not in problem.named
+
+
+def test_a_sum_over_all_sites_has_not_the_index_of_its_site():
+    text = in_text("recalled_memory")
+    problem = text[: text.index("At the beginning")]
+    assert "Σ_j ξ_j x_j(t)" in problem
+    assert "Σ_i ξ_i x_i(t)" not in problem
+
+
+def test_a_new_site_moves_what_all_share_in_time_as_well():
+    for name, shared in (("moving_species", "M_n(t)"), ("recalled_memory", "M_(x, ξ)(t)")):
+        assert f"Through {shared} it reaches all sites, but moves it by terms of order 1/N only" in in_text(name)
