@@ -19,7 +19,7 @@ error = Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) - e[mu]
 problem = Problem(
     minimize=Sum(error**2, (mu, 1, P)) / 2
     + Sum(Piecewise((0, Eq(w[i], 0)), (theta, True)) + gamma * w[i] ** 2 / 2, (i, 1, N)),
-    named={Symbol("E"): average((w[i] - t[i]) ** 2), Symbol("rho_w"): average(Ne(w[i], 0))},
+    named={Symbol("E_w"): average((w[i] - t[i]) ** 2), Symbol("rho_w"): average(Ne(w[i], 0))},
     name="Regression with the best subset of features",
     cite="Y. Kabashima, T. Wadayama, T. Tanaka, J. Stat. Mech. L09003 (2009)",
 )

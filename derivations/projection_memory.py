@@ -19,7 +19,7 @@ near = Sum(x[mu, i] * v[mu], (mu, 1, P))
 
 problem = Problem(
     minimize=Sum((s[i] - near) ** 2, (i, 1, N)) / 2,
-    named={Symbol("E"): average((s[i] - near) ** 2) / 2},
+    named={Symbol("E_s"): average((s[i] - near) ** 2) / 2},
     name="A memory that recalls without errors",
     cite="I. Kanter, H. Sompolinsky, Phys. Rev. A 35, 380 (1987)",
 )

@@ -57,7 +57,7 @@ def insert(system: System, kind: Kind, make: StepMaker) -> Inserted:
             "bipartite": system.is_bipartite,
             "states": states,
             "couplings": list(dict.fromkeys([*map(fresh, shifts), *(at_zero(f.coupling, kind) for f in heard)])),
-            "globals": list(system.globals),
+            "globals": common,
         },
         assumptions=(("independence", {}), *shared),
         rests_on=("sources",),

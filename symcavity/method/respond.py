@@ -58,7 +58,7 @@ def respond(system: System, inserted: Inserted, make: StepMaker) -> Responded:
     ]
     if not claims:
         return Responded(kind, answers)
-    data = {"kind": kind, "hearers": hearers(inserted.shifts), "order": ORDER, "steps": not system.flowing}
+    data = {"kind": kind, "hearers": hearers(inserted.shifts), "order": ORDER}
     first = make(
         f"{kind.key}.respond",
         "respond",
@@ -69,11 +69,12 @@ def respond(system: System, inserted: Inserted, make: StepMaker) -> Responded:
     )
     if system.time is None:
         return Responded(kind, answers, (first,))
+    delayed = any(delay(system, f, g) for f, found in answers.items() for g in found if g.time is not None)
     second = make(
         f"{kind.key}.causality",
         "causality",
         dict.fromkeys(claims),
-        data=data,
+        data={**data, "delayed": delayed},
         assumptions=(("causality", {}),),
         rests_on=(f"{kind.key}.respond",),
     )

@@ -159,7 +159,7 @@ def result_steps(theory: Theory, make: StepMaker) -> list[Step]:
     make = make.within("Results")
     closed = theory.reduced_with_load if theory.system.fixed else theory.reduced
     steps = []
-    same = {value: g for g, value in theory.units.items() if value.is_Symbol}  # no unit, and no other name
+    same = _unitless(theory)
     shifts = [Equation(g, value) for g, value in theory.units.items() if not value.is_Symbol]
     if shifts:
         steps.append(make("units", "units", shifts))
@@ -211,7 +211,12 @@ def _left(theory: Theory, closed: Closed) -> list[Expr]:
     units = [s for value in theory.units.values() for s in value.free_symbols]
     every = dict.fromkeys([*theory.unknowns, *free, *sorted(units, key=str)])
     found = [s for s in every if s not in closed.definitions and any(core.has(s) for core in closed.core)]
-    return found if len(found) == len(closed.core) else []
+    return [_unitless(theory).get(s, s) for s in found] if len(found) == len(closed.core) else []
+
+
+def _unitless(theory: Theory) -> dict[Any, Symbol]:
+    """Variables that all sites share by what stands for them in units, where these are one: they keep their names."""
+    return {value: g for g, value in theory.units.items() if value.is_Symbol}
 
 
 def _effort(expr: Expr) -> tuple[int, int]:

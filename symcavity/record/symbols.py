@@ -163,20 +163,25 @@ class LawFunction(Node):
     ----------
     name : Symbol
         That of the state.
-    argument : SiteQuantity
+    argument : SiteQuantity or Tuple
+        Several, of a function of several states.
     order : int
         How often it is differentiated.
     """
 
+    def _listed(self, printer: Any) -> str:
+        argument = self.args[1]
+        return ", ".join(map(printer.doprint, argument if isinstance(argument, Tuple) else [argument]))
+
     def _sympystr(self, printer: Any) -> str:
-        name, argument, order = self.args
-        return f"{name}{chr(39) * int(order)}({printer.doprint(argument)})"
+        name, _, order = self.args
+        return f"{name}{chr(39) * int(order)}({self._listed(printer)})"
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        name, argument, order = self.args
+        name, _, order = self.args
         primes = "^{" + " ".join(["\\prime"] * int(order)) + "}" if order else ""
         name = printer.doprint(name) + (f"^{{{exp}}}" if exp and not order else "")
-        tex = f"{name}{primes}\\left({printer.doprint(argument)}\\right)"
+        tex = f"{name}{primes}\\left({self._listed(printer)}\\right)"
         return raised(tex, exp) if order else tex
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -73,6 +74,12 @@ def _as_closed(claim: Equation, closed: dict[Any, Any]) -> Equation:
     return Equation(claim.lhs, rhs) if rhs is not None and vanishes(claim.rhs - rhs) else claim
 
 
+def _offsets(claim: Equation, others: Iterable[Equation]) -> Iterator[Any]:
+    """What parts an equation from others, written in either direction."""
+    for other in others:
+        yield from (claim.difference - other.difference, claim.difference + other.difference)
+
+
 def _centered(step: Step) -> Step:
     """The statistics of fields without what vanishes, which words say: means, and covariances of different fields."""
     vanish = [claim for claim in step.claims if claim.rhs == 0]
@@ -106,7 +113,10 @@ def in_brief(derivation: Derivation) -> Derivation:
         again = first is not None and step.data.get("kind", first) != first
         passing = step.rule == "elimination" and solved.issuperset(claim.lhs for claim in step.claims)
         passing |= kept_whole and step.rule in REDUCTION
-        passing |= step.rule == "projection" and {*step.claims} <= laws  # the law says it
+        if step.rule == "projection" and not laws.isdisjoint(step.claims):  # the law says it
+            left = tuple(c for c in step.claims if not any(map(vanishes, _offsets(c, laws))))
+            passing |= not left
+            step = replace(step, claims=left, data={**step.data, "rest": True})
         passing |= step.rule == "load" and not solved.isdisjoint(ratios)
         if passing or _once_more(step) or step.rule in LATER | ASIDE or (again and step.rule in REPEATED):
             continue

@@ -48,6 +48,7 @@ from symcavity.writing.laws import with_named_laws
 
 Rule = Callable[[Any], Any]
 _DATA = ("branches", "values", "pairs", "variable")  # what is printed of the data of a step
+_TYPED = ("equations", "conditions", "subject_to")  # what is printed as it was declared, but for indices
 
 
 def is_sign(family: Any) -> bool:
@@ -77,6 +78,8 @@ def as_shown(derivation: Derivation) -> Derivation:
     steps = []
     for step in derivation.steps:
         data = {name: written(value) if name in _DATA else value for name, value in step.data.items()}
+        if step.rule == "problem":
+            data |= {name: [_indexed(e) for e in data[name]] for name in _TYPED if data.get(name)}
         steps.append(replace(step, claims=tuple(map(written, step.claims)), data=data))
     results = tuple(map(written, derivation.results))
     return replace(derivation, steps=_once(steps, parameters), parameters=parameters, results=results)
@@ -125,6 +128,18 @@ def _other_letters(derivation: Derivation) -> Rule:
     """No index has the letter of a quantity."""
     letters = _indices(derivation)
     return lambda expr: expr.xreplace(letters)
+
+
+def _indexed(expr: Any) -> Any:
+    """What was declared, where a sum over all sites has another index than the site at which it stands."""
+    aside = {node: Dummy() for node in expr.atoms(Sum, Average)}
+    site = {index for q in site_quantities(expr.xreplace(aside)) for index in q.indices if index.is_Symbol}
+    new = {}
+    for total in expr.atoms(Sum):
+        alike = [index for index, *_ in total.limits if index in site and not isinstance(index, Time)]
+        taken = total.atoms(Symbol) | site
+        new[total] = total.xreplace({index: fresh_index(index, taken) for index in alike})
+    return expr.xreplace(new) if any(form != total for total, form in new.items()) else expr
 
 
 def _moments(_derivation: Derivation) -> Rule:

@@ -87,5 +87,5 @@ def test_a_named_result_is_factored_term_by_term():
     for name in ("best_subset", "noisy_teacher"):
         derivation = import_module(f"symcavity.derivations.{name}").problem.cavity().derivation
         said[name] = {str(claim.lhs): str(claim.rhs) for claim in derivation["named.result"].claims}
-    assert said["best_subset"]["E"] == "q_lambda*(S_w + 1)**2 - average(e[mu]**2)"
+    assert said["best_subset"]["E_w"] == "q_lambda*(S_w + 1)**2 - average(e[mu]**2)"
     assert "gamma**2*(S_w + 1)**2*average(t[i]**2)" in said["noisy_teacher"]["E_test"]

@@ -9,6 +9,7 @@ import pytest
 from sympy import Eq, Max, Sum, Symbol, sign
 
 from symcavity import (
+    Complementary,
     ConvexProblem,
     Coupling,
     Datum,
@@ -479,3 +480,70 @@ def test_an_effective_law_cites_no_number_that_holds_the_law_before_its_average(
     law = text[text.index("the effective law of a datum site is") :][:160]
     assert "site is equation" not in law
     assert "u_y⁰ = η" in law
+
+
+def test_unknowns_of_a_reduced_system_go_by_names_that_stand_in_it():
+    """Where a variable that all sites share has no unit, its name in units is nowhere defined."""
+    text = in_text("spiked_matrix")
+    assert "these are equations for q_m, M_st and ν." in text
+    assert "M̂" not in text
+
+
+def test_a_weight_is_a_function_of_all_states_of_its_site():
+    text = in_text("sparse_means")
+    assert "P(v₀, z₀) = " in text
+    assert "the mean is a sum over the states z₀ and an integral over v₀," in text
+    assert "the mean is a sum over the states s₀," in in_text("spin_glass")
+
+
+def test_a_posterior_is_the_prior_times_the_likelihood():
+    assert "is, up to a constant factor, its prior times the likelihood of the data" in in_text("sparse_means")
+
+
+def test_sums_over_the_past_say_why_they_end_a_step_earlier():
+    """What is sent follows the field one step later, or at once: gradients of a loss at this step."""
+    said = "so that the sum ends one step earlier"
+    assert said in in_text("reciprocal_network")
+    text = in_text("descent_momentum")
+    assert said not in text[: text.index("Datum cavity")]  # data answer at once
+    assert said in text
+
+
+def test_an_average_with_two_indices_names_both():
+    assert "carry the margin, and the bound of the multiplier, in these units as indices" in in_text("soft_manifold")
+    assert "carry the bound in these units as an index" in in_text("manifold")
+    assert ", at this minimum h⁰ = " in in_text("soft_manifold")
+
+
+def test_a_joint_law_without_its_sources_says_so():
+    text = in_text("softmax")
+    assert "at zero source, for each value of η_(0, 1), η_(0, 2) and η_(0, 3), the law fixes" in text
+    assert "where a value of it is put into the bracket, the site has this value" in text
+
+
+def test_an_unknown_with_the_opposite_sign_has_not_the_letter_of_the_state():
+    """The state is y >= 0, and the law is solved in -y."""
+    y, k = Feature("y"), Quenched("K", i)
+    J, j = Coupling("J", between=(i, i), variance=1 / (4 * N)), Symbol("j", integer=True)
+    pair = Complementary(y[i], y[i] + y[i] ** 2 - k[i] + Sum(J[i, j] * y[j], (j, 1, N)))
+    text = System(equations=[], conditions=[pair]).cavity().derivation.to_text()
+    assert "solved for y_- < 0" in text
+    assert "{-y_- if" in text
+
+
+def test_an_error_is_not_named_as_the_energy_of_a_site():
+    for name in ("best_subset", "projection_memory"):
+        problem = importlib.import_module(f"symcavity.derivations.{name}").problem
+        assert Symbol("E") not in problem.named
+
+
+def test_a_sum_over_all_sites_has_not_the_index_of_its_site():
+    text = in_text("recalled_memory")
+    problem = text[: text.index("At the beginning")]
+    assert "Σ_j ξ_j x_j(t)" in problem
+    assert "Σ_i ξ_i x_i(t)" not in problem
+
+
+def test_a_new_site_moves_what_all_share_in_time_as_well():
+    for name, shared in (("moving_species", "M_n(t)"), ("recalled_memory", "M_(x, ξ)(t)")):
+        assert f"Through {shared} it reaches all sites, but moves it by terms of order 1/N only" in in_text(name)

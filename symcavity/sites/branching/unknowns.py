@@ -149,7 +149,8 @@ def turned(branch: Branch, turn: Expr) -> Branch:
     x, psi = branch.implicit or (S.Zero, S.Zero)
     opposite = {"positive": "negative", "nonnegative": "nonpositive", "nonpositive": "nonnegative"}
     known = next((word for word in opposite if getattr(x, f"is_{word}")), "real")
-    new = Dummy(x.name, **{opposite.get(known, "real") if turn == -1 else known: True})
+    name, word = (f"{x.name}_-", opposite.get(known, "real")) if turn == -1 else (x.name, known)
+    new = Dummy(name, **{word: True})  # what has the opposite sign of a state has not its letter
     rule = {x: turn * new}
     return replace(branch.where(rule), label=branch.label, implicit=(new, psi.xreplace(rule)))
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sympy import Expr, Heaviside, Mul, S, Symbol, exp, latex, sqrt
+from sympy import Expr, Heaviside, Mul, S, Symbol, Tuple, exp, latex, sqrt
 
 from symcavity.algebra.signs import sign_of
 from symcavity.algebra.texsymbol import TexSymbol
@@ -169,6 +169,8 @@ def state_steps(site: Site, make: StepMaker) -> list[Step]:
     whole = exp(-beta * (weight.energy - gain)) * Mul(*(Heaviside(b) for b in weight.bounds))
     finite = not weight.is_field and all(q.family.values for q in weight.states)
     relations = [] if finite else sign_relations(site)  # a finite sum needs no sign
+    discrete = [q.xreplace(zero) for q in weight.states if not weight.is_field and q.family.values]
+    smooth = [q.xreplace(zero) for q in weight.states if not weight.is_field and not q.family.values]
     data = {
         "kind": kind,
         "state": x.xreplace(zero),
@@ -178,10 +180,11 @@ def state_steps(site: Site, make: StepMaker) -> list[Step]:
         "beta": beta,
         "field_site": weight.is_field,
     }
+    several = Tuple(*weight.states) if not weight.is_field and len(weight.states) > 1 else None
     weighed = make(
         f"{key}.weight",
         "weight",
-        [Equation(LawFunction(Symbol("P"), x, 0).xreplace(zero), whole.xreplace(here))],
+        [Equation(LawFunction(Symbol("P"), several or x, 0).xreplace(zero), whole.xreplace(here))],
         data=data,
         assumptions=(("one_state", {}),),
         rests_on=(f"{key}.effective_law",),
@@ -190,11 +193,10 @@ def state_steps(site: Site, make: StepMaker) -> list[Step]:
         f"{key}.solution",
         "thermal_sum",
         [Equation(weight.mean.xreplace(zero), found.mean.xreplace(here))],
-        data=data | {"discrete": [q.xreplace(zero) for q in weight.states if not weight.is_field and q.family.values],
-                     "sign_assumptions": relations},
+        data=data | {"discrete": discrete, "smooth": smooth, "sign_assumptions": relations},
         assumptions=(("sign", {"relations": relations}),) if relations else (),
         rests_on=(f"{key}.weight",),
-    )  # fmt: skip
+    )
     return [weighed, summed]
 
 
