@@ -78,11 +78,10 @@ class SolvedInstance:
     left: float | None = None
 
 
-def solve_instance(system: System, instance: Instance, method: str = "") -> SolvedInstance:
+def solve_instance(
+    system: System, instance: Instance, method: str = "", *, attracts: bool = True
+) -> SolvedInstance:
     """Solve an instance of a system.
-
-    Where there may be several fixed points, one that repels is left for one that attracts, if sites that begin beside
-    it settle there.
 
     Parameters
     ----------
@@ -92,6 +91,9 @@ def solve_instance(system: System, instance: Instance, method: str = "") -> Solv
         Its instance; sources that are set in it are part of the equations.
     method : str, optional
         The name of one of :data:`METHODS`; by default those that fit are tried in order.
+    attracts : bool
+        Whether, where there may be several fixed points, one that repels is left for one that attracts, if sites that
+        begin beside it settle there.
 
     Raises
     ------
@@ -105,7 +107,7 @@ def solve_instance(system: System, instance: Instance, method: str = "") -> Solv
     try:
         solved = _solve_idle(system, own, method)
         several = not system.convex and (own.system.pairs or not own.system.affine)
-        if several and solved.state is not None and solved.sharp:
+        if attracts and several and solved.state is not None and solved.sharp:
             solved = _attracting(own, solved, solved.state)
         return _outward(units, solved)
     except NotConverged as error:

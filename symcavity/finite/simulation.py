@@ -200,17 +200,18 @@ class Simulation(Instances):
         """
         count = whole_number(draws, "draws", FEWEST, "a number of draws, four or more")
         body = what.at_site() if isinstance(what, Family) else observable_of(what, self.system)
-        found = {s.seed: self._dimension(s.seed, body, over, count) for s in self.samples}
+        found = {s.seed: self._dimension(s, body, over, count) for s in self.samples}
         name = f"dimension of {label(body)}"
         return Estimate(np.array(list(found.values())), tuple(found), name, sites=self._fewest)
 
-    def _dimension(self, seed: int, body: Any, over: Any, draws: int) -> float:
-        first, rows = self.setup.instance(self.N, seed), []
+    def _dimension(self, sample: Sample, body: Any, over: Any, draws: int) -> float:
+        first, rows = self.setup.instance(self.N, sample.seed), []
+        left = sample.solved.left is not None  # only where one was left there is one to be left
         for instance in drawn_again(first, varied(first, over), draws):
-            solved = solve_instance(self.setup.system, instance, self.setup.method)
+            solved = solve_instance(self.setup.system, instance, self.setup.method, attracts=left)
             if solved.state is None:
                 raise NotConverged(
-                    f"The instance with seed {seed} has no solution for one of the draws.", hint="another load"
+                    f"The instance with seed {sample.seed} has no solution for one of the draws.", hint="another load"
                 )
             rows.append(Reader(self.setup.written, instance, solved).site_values(body))
         return participation(np.stack(rows))

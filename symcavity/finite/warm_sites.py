@@ -144,6 +144,8 @@ class WarmSites:
         usual = averages or self.site.summed
 
         def call(averages: ThermalAverages) -> Any:
+            if isinstance(averages, Mixture) and averages.is_wide:
+                return self.w.calls([S.NaN] * (len(bodies) * (1 + len(by))), [*self.site.arguments, *beside])
             written = [averages.written(body) for body in bodies]
             rows = [*written, *(e.diff(g) for e in written for g in by)]
             rows = [S.NaN if e.has(zoo, oo, -oo) else e.xreplace(self.site.shared) for e in rows]  # nothing holds them

@@ -69,7 +69,7 @@ def test_messages_of_a_measure_rest_at_the_averages_of_the_theory(name):
     """Within four standard errors, or the refusal gives the reason."""
     values = {key: value for key, value in module(name).values.items() if key != N}
     if name in JUMPING:
-        with pytest.raises(UnsupportedLaw, match="messages jump"):
+        with pytest.raises(UnsupportedLaw, match="its message jumps"):
             module(name).problem.message_passing(values, N=60)
         return
     run = module(name).problem.message_passing(values, N=500, seeds=12, steps=400)

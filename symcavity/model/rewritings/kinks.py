@@ -242,6 +242,8 @@ def _bent(term: Expr, gap: Expr, inner: Expr, marks: list[Expr]) -> Expr | None:
         breaks, regions = to_piecewise_polynomial(which.xreplace({gap: z}).xreplace({inner: place}), z)
     except NotPiecewisePolynomial:
         return None
+    if any(not region.free_symbols <= set(chosen) for region in regions):
+        return None  # a label decides between cases, too
     values = [term.xreplace(dict(chosen[name] for name in region.free_symbols)) for region in regions]
     if any(value.has(*CASES) for value in values):
         return None

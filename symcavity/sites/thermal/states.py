@@ -29,6 +29,7 @@ from sympy import (
     sign,
     sqrt,
     tanh,
+    zoo,
 )
 
 from symcavity.algebra.gaussian import GaussianAverage, gaussian_average
@@ -204,6 +205,11 @@ class Mixture(ThermalAverages):
     @staticmethod
     def _is_plain(part: Part) -> bool:
         return bool(part.factor == 1) and not part.box and not part.end
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether a Gaussian that the weight is compared with has no width: energies that are no squares, unanswered."""
+        return any(p.width.has(zoo) for p in self.parts)
 
     @property
     def logarithm(self) -> Expr:
