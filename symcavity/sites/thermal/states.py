@@ -208,7 +208,7 @@ class Mixture(ThermalAverages):
 
     @property
     def is_wide(self) -> bool:
-        """Whether a Gaussian that the weight is compared with has no width: energies that are no squares, unanswered."""
+        """Whether a part has no Gaussian to be compared with: an energy that is no square, before anything answers."""
         return any(p.width.has(zoo) for p in self.parts)
 
     @property
