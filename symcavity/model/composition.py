@@ -31,7 +31,7 @@ from sympy.core.relational import Relational
 
 from symcavity.algebra.piecewise import NotPiecewisePolynomial, to_piecewise_polynomial
 from symcavity.algebra.quadrature import break_points
-from symcavity.algebra.signs import sign_given, weak_sign_of
+from symcavity.algebra.signs import bare, sign_given, weak_sign_of
 from symcavity.model.quantities import site_quantities
 
 _MOST_STATES = 6  # in one quadratic form, whose principal minors are looked at one by one
@@ -74,7 +74,7 @@ class Rules:
     Attributes
     ----------
     open : dict
-        The constants in parameters alone whose signs were asked for, and are not known, as keys.
+        What decides the signs of constants that were asked for and are not known, where it holds parameters alone.
     """
 
     def __init__(self, states: Iterable[Any], known: Sequence[Expr] = ()) -> None:
@@ -104,8 +104,8 @@ class Rules:
         if constant == 0:
             return 0
         sign = weak_sign_of(constant) or sign_given(constant, self._margins)
-        if sign is None and not site_quantities(constant):
-            self.open[constant] = None
+        if sign is None and not site_quantities(left := bare(constant)):
+            self.open[left] = None
         return sign
 
     def _sum(self, expr: Expr) -> ProvedShape:

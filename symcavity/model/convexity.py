@@ -13,10 +13,11 @@ from sympy.printing.codeprinter import PrintMethodNotImplementedError
 
 from symcavity.algebra.compiled import compiled
 from symcavity.algebra.door import as_sympy
+from symcavity.algebra.signs import bare
 from symcavity.errors import DeclarationError, NotConvex
 from symcavity.model.composition import Rules
 from symcavity.model.exact import is_random
-from symcavity.model.kinds import N, P, alpha, is_index
+from symcavity.model.kinds import N, P, alpha, in_units_of_n, is_index
 from symcavity.model.quantities import Global, Quenched, Variable, site_quantities
 from symcavity.model.ranges import margins, values_in_range
 from symcavity.model.refusals import parameters_of
@@ -139,7 +140,7 @@ def _where_proved(
             assumed = rest
     if any(all(constant.xreplace(at) >= 0 for constant in assumed) for at, convex in draws if not convex):
         return None
-    return tuple(GreaterThan(constant, 0).simplify() for constant in assumed)
+    return tuple(GreaterThan(bare(in_units_of_n(constant)), 0).simplify() for constant in assumed)
 
 
 def by_labels(expr: Expr, states: Sequence[Any]) -> list[tuple[Expr, str]]:

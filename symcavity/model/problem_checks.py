@@ -189,7 +189,8 @@ def _convexity(problem: Any, expr: Expr, varying: list[Any], where: str) -> Conv
     """What is known of a part; support functions are concave, and stand for themselves in the message."""
     expr = expr.xreplace({g: Dummy(g.name, real=True) for g in problem.given})
     try:
-        return check_convex(surrogate(expr), varying, where, problem.ranges)
+        found = check_convex(surrogate(expr), varying, where, problem.ranges)
+        return Convexity(False) if any(r.atoms(Dummy) for r in found.where) else found  # an average is no parameter
     except NotConvex:
         sets = sorted({str(node.g) for node in expr.atoms(Support)})
         if not sets:

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from sympy import Abs, Max, Min, Piecewise, Rational, S, Sum, cosh, exp, log, sqrt, symbols, tanh
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
 from symcavity.errors import ValuesError
 from symcavity.model.composition import Rules
 
@@ -97,6 +97,17 @@ def test_a_loss_that_is_convex_for_some_values_says_for_which(loss):
     for values in product((Rational(1, 5), Rational(3, 5), 2), repeat=3):
         at = dict(zip((a, c, d), values, strict=True))
         assert chords(loss.xreplace(at)) == bool(UNDECIDED[loss].xreplace(at))
+
+
+def test_what_a_loss_asks_of_numbers_of_sites_is_asked_of_their_ratios():
+    cost, known = Quenched("s", mu, positive=True), Quenched("b", i)
+    penalty = Sum(w[i] ** 2, (i, 1, N))
+    weighed = ConvexProblem(minimize=Sum((P / N - c) * cost[mu] * (1 - field) ** 2, (mu, 1, P)) + penalty)
+    assert weighed.ranges == (alpha >= c,)
+    with pytest.raises(ValuesError, match="alpha = 2, c = 3 is out of range"):
+        weighed.cavity().solve({alpha: 2, c: 3, cost: {1: 1}})
+    averaged = ConvexProblem(minimize=Sum((c - average(known[i])) * Max(0, 1 - field) ** 2, (mu, 1, P)) + penalty)
+    assert averaged.ranges == ()  # what is asked of an average cannot be asked of a parameter
 
 
 def test_values_where_a_loss_is_not_convex_are_refused():
