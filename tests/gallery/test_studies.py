@@ -96,13 +96,14 @@ def test_derivatives_are_limits_of_differences(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_records(name):
-    """JSON and back: the same record, which witnesses confirm. Messages are in every record."""
+    """JSON and back: the same record, which witnesses confirm. Messages are in every record but of states that jump."""
     derivation = theory(name).derivation
     text = derivation.to_json(verify=False)
     VALIDATOR.validate(json.loads(text))
     back = Derivation.from_json(text)
     assert back.to_json(verify=False) == text
-    assert {s.rule for s in back if s.section == "Message passing"} == {"messages", "state_evolution"}
+    passed = set() if name in JUMPING else {"messages", "state_evolution"}
+    assert {s.rule for s in back if s.section == "Message passing"} == passed
     for step in back:
         if step.rule in QUICK:
             assert all(v.ok for v in judge(step, 15)), step.key
