@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.special import expit, lambertw
-from sympy import Abs, Eq, Max, Piecewise, Rational, Sum, Symbol, exp, log, pi, sign, sqrt
+from scipy.stats import norm
+from sympy import Abs, Eq, Max, Piecewise, Rational, Sum, Symbol, cosh, exp, log, pi, sign, sqrt
 
 from symcavity import (
     BipartiteSystem,
@@ -581,3 +582,22 @@ def test_a_law_with_a_pole_is_solved_on_one_side_of_it():
     sim = theory.system.simulate(values, N=100, seeds=8)
     rows = theory.compare(sim, [average(R[mu]), average(R[mu] ** 2), average(n[i])])
     assert all(abs(row.z) < 3.5 for row in rows)
+
+
+@pytest.mark.parametrize("load", [1, 5, 8])
+def test_messages_and_states_that_undo_each_other_settle(load):
+    """Least absolute deviations with a penalty that grows fast: the plain map turns back and forth for ever."""
+    growing = Sum(cosh(w[i]) + Abs(w[i]), (i, 1, N))
+    solution = ConvexProblem(minimize=growing + Sum(Abs(u - 1), (mu, 1, P))).cavity().solve({alpha: load})
+    q, answer = 0.3, 0.25
+    for _ in range(400):
+        gap = 1 - np.sqrt(q) * Z
+        square = np.sum(np.clip(gap / answer, -1, 1) ** 2 * DENSITY)
+        slope = (norm.cdf((1 + answer) / np.sqrt(q)) - norm.cdf((1 - answer) / np.sqrt(q))) / answer
+        field, state = np.sqrt(load * square) * Z, np.zeros_like(Z)
+        beyond = np.maximum(np.abs(field) - 1, 0)
+        for _ in range(30):  # sinh is convex there: Newton's steps from above
+            state -= (np.sinh(state) + load * slope * state - beyond) / (np.cosh(state) + load * slope)
+        response = np.sum((beyond > 0) / (np.cosh(state) + load * slope) * DENSITY)
+        q, answer = (q + np.sum(state**2 * DENSITY)) / 2, (answer + response) / 2
+    assert float(solution[average(w[i] ** 2)]) == pytest.approx(q, rel=2e-3)

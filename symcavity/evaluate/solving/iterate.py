@@ -114,9 +114,18 @@ def evolve(closed: ClosedMap, x: np.ndarray, env: Mapping[Any, Any], grids: Grid
         if not closed.mapped or np.any(np.abs(closed.chart(place(t))) > far):
             return None
         trail = [*trail[-MEMORY:], (t, step)]
-        # states have matrices of covariances; a combination with weights of both signs may be none
-        t = image if plain and size > MILD else accelerated(trail, scale)
+        if plain and size > MILD:
+            # states have matrices of covariances; a combination with weights of both signs may be none
+            t = (t + image) / 2 if _turns_back(trail, scale) else image
+        else:
+            t = accelerated(trail, scale)
     return None
+
+
+def _turns_back(trail: list[tuple[np.ndarray, np.ndarray]], scale: np.ndarray) -> bool:
+    """Whether the last step undoes one of the two before it: messages and states move in turns."""
+    *_, last = (step / scale for _, step in trail)
+    return any(np.dot(last, step / scale) < 0 for _, step in trail[-3:-1])
 
 
 def _met(closed: ClosedMap, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> np.ndarray | None:

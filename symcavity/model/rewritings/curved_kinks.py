@@ -8,6 +8,7 @@ from itertools import pairwise
 from sympy import Abs, Add, Expr, Function, Max, Min, Mul, Piecewise, S, cancel, exp, expand_power_exp, tanh
 
 from symcavity.algebra.signs import sign_of
+from symcavity.model.composition import Rules
 from symcavity.model.quantities import Quenched, SiteQuantity
 
 
@@ -15,8 +16,8 @@ def by_sides(body: Expr, moving: Sequence[Expr]) -> Expr:
     """Return a body without kinks inside of curved functions, as far as two sides of a line decide them.
 
     ``Max(0, -u) + log(1 + exp(-Abs(u)))`` is ``log(1 + exp(-u))`` on both sides, and a logarithm of exponentials
-    with its largest exponent in front is one function as well. Others are cases: what bends at one place is
-    taken together, for a slope that falls there in one term rises in another.
+    with its largest exponent in front is one function as well. Others are cases, unless each term is convex as it
+    is: what bends at one place is taken together, for a slope that falls there in one term rises in another.
 
     Parameters
     ----------
@@ -43,8 +44,8 @@ def _decided(kink: Expr, body: Expr, moving: Sequence[Expr]) -> Expr:
     pieces = [Add(*bent).xreplace(side) for side in sides]
     if all(_are_one(a, b, moving) for a, b in pairwise(pieces)):
         found = min(pieces, key=lambda piece: (piece.count_ops(), str(piece)))
-    elif place is None:
-        return body
+    elif place is None or all(Rules(moving)(term).convex for term in bent):
+        return body  # a kink inside of a function that rises, as of exp(|u|), is a kink of it
     else:
         found = Piecewise((pieces[1], place < 0), (pieces[0], True))
     return Add(found, *(term for term in Add.make_args(body) if term not in bent))
