@@ -304,7 +304,7 @@ MUTANTS = {
         "self.beside**2 *", "self.beside *", "datum.response",
     ),
     "terms across joined fields": (
-        noisy_hinge, joining, "joined",
+        noisy_hinge, joining, "of_one_field",
         "for g, b in weights.items()", "for g, b in weights.items() if f == g", "closure.q_lambda",
     ),
     "the error function of a label": (

@@ -156,24 +156,33 @@ def turned(branch: Branch, turn: Expr) -> Branch:
 
 
 def signed(branches: Iterable[Branch]) -> list[Branch]:
-    """Branches whose implicit unknowns have the signs that conditions of their branches give them.
+    """Branches whose implicit unknowns have the sign that conditions of all branches with this unknown give them.
 
     The field may be one-to-one there alone: ``y + y**2`` has two roots, and one of them for ``y >= 0``.
     """
-    names: dict[tuple[Symbol, str], Symbol] = {}
+    every = list(branches)
+    words: dict[Symbol, set[str]] = {}
+    for branch in every:
+        if branch.implicit and not (branch.implicit[0].is_nonnegative or branch.implicit[0].is_nonpositive):
+            words.setdefault(branch.implicit[0], set()).add(_sign_in_words(branch))
+    rule = {x: Dummy(x.name, **{word: True}) for x, (word, *others) in words.items() if word and not others}
 
     def with_sign(branch: Branch) -> Branch:
         x, psi = branch.implicit or (S.Zero, S.Zero)
-        if not branch.implicit or x.is_nonnegative or x.is_nonpositive:
+        if x not in rule:
             return branch
-        signs = {sign_of(ratio) for c in branch.conditions if not (ratio := (c / x).expand()).has(x)} - {None, 0}
-        if len(signs) != 1:
-            return branch
-        word = "nonnegative" if signs == {1} else "nonpositive"
-        new = names.setdefault((x, word), Dummy(x.name, **{word: True}))
-        return replace(branch.where({x: new}), label=branch.label, implicit=(new, psi.xreplace({x: new})))
+        return replace(branch.where({x: rule[x]}), label=branch.label, implicit=(rule[x], psi.xreplace(rule)))
 
-    return [with_sign(branch) for branch in branches]
+    return [with_sign(branch) for branch in every]
+
+
+def _sign_in_words(branch: Branch) -> str:
+    """The sign that conditions of an implicit branch give its unknown, as an assumption; nothing where none does."""
+    x, _ = branch.implicit or (S.Zero, S.Zero)
+    signs = {sign_of(ratio) for c in branch.conditions if not (ratio := (c / x).expand()).has(x)} - {None, 0}
+    if len(signs) != 1:
+        return ""
+    return "nonnegative" if signs == {1} else "nonpositive"
 
 
 def straightened(branches: Sequence[Branch], field: Symbol, draws: Draws, text: str) -> list[Branch]:
