@@ -56,7 +56,7 @@ def test_what_is_told_before_a_field_does_not_answer_to_it_and_every_claim_holds
     assert all(v.ok for key in ("respond", "self_coupling", "self_coupling_mean")
                for v in theory.derivation[f"feature.{key}"].verdicts(15))  # fmt: skip
     said = " ".join(theory.derivation.to_text().split())
-    assert "vanish: the emission there is fixed by equations that precede the shifted field" in said
+    assert "vanish: the message there does not depend on the shifted field" in said
 
 
 def test_an_answer_that_is_left_out_is_noticed(monkeypatch):
