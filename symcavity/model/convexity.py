@@ -126,9 +126,9 @@ def _where_proved(
     rules(expr)
     assumed: list[Expr] = []
     for constant in rules.open:
-        signs = {np.sign(float(constant.xreplace(at))) for at, convex in draws if convex}
-        if len(signs) == 1:
-            assumed.append(int(signs.pop()) * constant)
+        signs = {_sign_at(constant, at) for at, convex in draws if convex}
+        if signs in ({1}, {-1}):
+            assumed.append(signs.pop() * constant)
 
     def proves(some: Sequence[Expr]) -> bool:
         return Rules(states, [*known, *some])(expr).convex
@@ -138,9 +138,15 @@ def _where_proved(
     for constant in tuple(assumed):
         if proves(rest := [c for c in assumed if c != constant]):
             assumed = rest
-    if any(all(constant.xreplace(at) >= 0 for constant in assumed) for at, convex in draws if not convex):
+    if any(all(_sign_at(constant, at) != -1 for constant in assumed) for at, convex in draws if not convex):
         return None
     return tuple(GreaterThan(bare(in_units_of_n(constant)), 0).simplify() for constant in assumed)
+
+
+def _sign_at(constant: Expr, at: dict[Symbol, float]) -> int:
+    """The sign of a constant at values of parameters; zero where it has no real value."""
+    value = complex(constant.xreplace(at))
+    return int(np.sign(value.real)) if value.imag == 0 and np.isfinite(value.real) else 0
 
 
 def by_labels(expr: Expr, states: Sequence[Any]) -> list[tuple[Expr, str]]:

@@ -125,6 +125,11 @@ def test_a_part_that_others_may_bend_upwards_is_not_confined():
     assert problem.ranges == ()
 
 
+def test_a_constant_that_is_not_real_everywhere_asks_for_no_range():
+    loss = sqrt(c - 1) * Max(0, field) ** 2 + (1 - c / 3) * Max(0, -field) ** 2
+    assert ConvexProblem(minimize=Sum(loss, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N))).ranges == ()
+
+
 def test_the_witnesses_look_where_a_loss_is_convex():
     noise, teacher = Quenched("e", mu), Quenched("b", i)
     gap = Sum(x[mu, i] * (teacher[i] - w[i]), (i, 1, N)) + noise[mu]
