@@ -19,7 +19,8 @@ from symcavity.evaluate.watch import tick
 
 MEMORY = 4  # iterates that the acceleration looks back upon
 MOST, UNDEFINED = 200, 12  # evaluations of the map, and how many of them may find no value
-ARRIVED, PATIENCE = 1e-11, 60  # a step of the map itself as short as that ends it; so many are made before Newton's
+ARRIVED, ROUNDED = 1e-13, 1e-11  # a step of the map itself that ends it; below this it may be rounding
+PATIENCE = 60  # so many steps of the map are made before Newton's
 MILD = 0.1  # so short a step may be accelerated where the map takes matrices
 MET = 1e-6  # how closely conditions are met on the way
 OFTEN = 3  # how many times in a row conditions may be missed before a step leaves them alone
@@ -102,8 +103,8 @@ def evolve(closed: ClosedMap, x: np.ndarray, env: Mapping[Any, Any], grids: Grid
         if len(trail) > 2 and size > max(now.strayed * before, now.close):  # accelerated too much: back, and without
             t, trail, before = trail[-1][0] + trail[-1][1], [], np.inf
             continue
-        before = size
-        arrived = closed.patient and size < ARRIVED and not closed.rest
+        short = size < ARRIVED or before <= size < ROUNDED  # steps that rounding makes do not shorten
+        arrived, before = closed.patient and short and not closed.rest, size
         if arrived and closed.refined(place(t), env, grids) is False:
             here = closed.without_rounding(place(t), env, grids)
             return Root(dict(zip(closed.unknowns, here.tolist(), strict=True)), np.array([]), closed.slopes, grids)
