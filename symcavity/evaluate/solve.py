@@ -305,7 +305,9 @@ def _settled(branch: Theory, values: Mapping[Any, Any]) -> dict[Symbol, Any] | N
 def settles(theory: Theory, values: Mapping[Any, Any]) -> bool:
     """Whether the state evolution of a convex problem leads to its solution; true of what is not solved by it."""
     bound, rest = bind(theory, values)
-    found = _evolved(bound.branches[0], rest)
+    if len(bound.branches) > 1:  # that of an idle condition first, as a condition that idles is met nowhere
+        return any(_settled(branch, rest) is not None for branch in reversed(bound.branches))
+    found = _evolved(bound, rest)
     return found is None or found[1] is not None
 
 

@@ -188,9 +188,9 @@ class Comparison:
                 "solution); it is averaged over the others."
             )
         out += [self.remark] if self.remark else []
-        out += [f"{label(row.shown)}: {row.note}" for row in self.rows if row.note]
-        out += [f"{label(row.shown)}: {row.scatter.note}" for row in self.rows if row.scatter and row.scatter.note]
-        return out
+        notes = [(label(row.shown), row.note) for row in self.rows if row.note]
+        notes += [(label(row.shown), row.scatter.note) for row in self.rows if row.scatter and row.scatter.note]
+        return out + [f"{', '.join(labels)}: {note}" for note, labels in _together(notes).items()]
 
     def __str__(self) -> str:
         lines = aligned([("observable", *self._head), *((label(r.shown), *r.cells) for r in self.rows)])
@@ -325,14 +325,14 @@ def compare(
         several = not isinstance(observables, str | Expr | Family)
         given = observables if several else [observables]
         chosen = [(_observable(o, sim.system, theory), str(o) if isinstance(o, str | Symbol) else "") for o in given]
-    rows = []
+    rows, unmeasured = [], []
     for observable, typed in chosen:
         try:
             measured = sim[observable]
         except SymcavityError as error:
             if observables is not None:
                 raise
-            remark = f"{remark} {label(observable)} was not measured. {error.found}".strip()
+            unmeasured.append((label(observable), error.found.replace(str(observable), "{}")))
             continue
         try:
             value, note = float(solution[observable]), ""
@@ -340,8 +340,20 @@ def compare(
             value, note = float("nan"), error.found
         found = scattered(solution, observable, measured, sim.sizes[0]) if scatter else None
         rows.append(ComparisonRow(observable, value, measured, note, found, typed))
+    for why, labels in _together(unmeasured).items():
+        verb, pronoun = ("was", "it") if len(labels) == 1 else ("were", "them")
+        remark += f" {', '.join(labels)} {verb} not measured. {why.replace('{}', pronoun)}"
+    remark = remark.strip()
     root = bool(sim.system.rewritten["centre"].balances)
     return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark, len(sim.failed), root, len(sim.unstable))
+
+
+def _together(notes: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """The observables that have the same note."""
+    found: dict[str, list[str]] = {}
+    for name, note in notes:
+        found.setdefault(note, []).append(name)
+    return found
 
 
 def _solved(theory: Theory, sim: Any) -> tuple[Any, str, Any]:

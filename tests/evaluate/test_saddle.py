@@ -5,6 +5,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from sympy import Abs, Eq, Max, Rational, Sum, Symbol, exp, log, sqrt
+from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, Feature, FlatMinimum, Global, Infeasible, N, P, Quenched, alpha, i, mu
 from symcavity.evaluate.binding import bind
@@ -231,6 +232,21 @@ def test_the_branch_of_a_condition_is_where_the_saddle_has_its_multiplier():
     assert wide["q_w"] == pytest.approx(named(ended(free, {alpha: 2}))["q_w"], rel=1e-5)
     assert narrow["q_w"] == pytest.approx(0.5, rel=1e-5)
     assert narrow["nu_hat"] > 0
+
+
+def test_multipliers_of_a_kink_in_an_idle_condition_are_zero():
+    """What the multiplier of a condition weighs vanishes with it: not as small as what stands for it."""
+    lengths = Sum(Abs(w[i]), (i, 1, N))
+    gains = Sum(t[i] * w[i], (i, 1, N)) >= 3 * N / 10
+    wide, narrow = (
+        ConvexProblem(over_data(field**2) / 2, [Eq(total, N), lengths <= length * N, gains])
+        .cavity()
+        .solve({alpha: Rational(3, 2), t: Normal("t", 0, 1)})
+        for length in (Rational(3, 2), Rational(6, 5))
+    )
+    names = [f"average({name}[i])" for name in ("nu_4", "nu_5")]
+    assert [wide[name] for name in names] == [0, 0]
+    assert all(narrow[name] > 0 for name in names)
 
 
 def test_states_at_rest_are_handed_on():

@@ -28,7 +28,9 @@ from symcavity.finite.compare import compare
 from symcavity.finite.compared_theory import point_of
 from symcavity.finite.estimates import Estimate, Extrapolation
 from symcavity.model.averages import average, response
+from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import N, P, alpha, i, mu
+from symcavity.model.quantities import Quenched
 from symcavity.record.derivation import Step
 
 # Means and standard errors of simulations made with another program (120, 40 and 100 instances).
@@ -331,3 +333,14 @@ def test_a_size_known_to_rounding_leaves_an_extrapolation_defined():
     limit = Extrapolation(raw)
     assert limit.mean == pytest.approx(2 * np.mean(rough), rel=1e-7)
     assert limit.stderr == pytest.approx(2 * raw[200].stderr, rel=1e-6)
+
+
+def test_observables_without_a_value_for_one_reason_share_a_note():
+    """Beyond recovery of a sparse teacher the multipliers of an instance are open, and the theory says nothing."""
+    x, t = Coupling("x"), Quenched("t", i, law={0: Rational(4, 5), 1: Rational(1, 5)})
+    same = Eq(Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)), 0)
+    pursuit = ConvexProblem(Sum(Abs(w[i]) + Abs(w[i] - t[i]) / 2, (i, 1, N)), [same])
+    notes = compare(pursuit.cavity(), simulate(pursuit, {alpha: Rational(3, 5)}, N=40, seeds=2)).notes
+    assert len([n for n in notes if "multipliers are not" in n]) == 1
+    assert len([n for n in notes if "does not determine its dual variables" in n]) <= 1
+    assert any("have no value of them" in n or "has no value of them" in n for n in notes)

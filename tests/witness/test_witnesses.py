@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sympy import Abs, Eq, Max, Piecewise, Rational, S, Sum, Symbol, exp, log
+from sympy import Abs, Eq, Max, Piecewise, Rational, S, Sum, Symbol, exp, log, sign
+from sympy.stats import Normal
 
 from symcavity import (
     BipartiteSystem,
@@ -21,6 +22,7 @@ from symcavity import (
     Sites,
     System,
     Variable,
+    alpha,
     average,
     i,
     mu,
@@ -430,3 +432,25 @@ def test_cases_of_a_label_and_of_a_hinge_are_judged():
     loss = Piecewise(((heard - h) ** 2 / 2, Eq(n[mu], 1)), (Max(0, 2 - h) ** 2 / 2, True))
     derivation = ConvexProblem(Sum(loss, (mu, 1, P)) + squares).cavity().derivation
     assert not failed(derivation.verify(15))
+
+
+def test_an_average_in_the_far_tail_is_judged_elsewhere():
+    """At the first seeded values all but one datum in 1e11 lie on a bound, and no grid has a digit of the rest."""
+    e, t = Quenched("e", mu, law=Normal("e", 0, 1)), Quenched("t", i, law=Normal("t", 0, 1))
+    label = sign(Sum(x[mu, i] * t[i], (i, 1, N)) + e[mu] / 2)
+    b, ridge = Symbol("b", real=True), Symbol("lambda", positive=True)
+    hinge = Max(0, 1 - label * (Sum(x[mu, i] * w[i], (i, 1, N)) + b))
+    box = [w[i] >= -1, w[i] <= 1]
+    theory = ConvexProblem(Sum(hinge, (mu, 1, P)) + ridge * squares, box).cavity()
+    closed = next(s for s in theory.derivation if s.key == "closure.S_g")
+    assert all(v.ok for v in closed.verdicts(20))
+    claims = [type(c)(c.lhs, c.rhs * Rational(1001, 1000)) for c in closed.claims]
+    assert not all(v.ok for v in theory.derivation.replaced(closed.key, claims=tuple(claims))[closed.key].verdicts(20))
+
+
+def test_a_point_settles_where_a_condition_idles():
+    """The entropy is least at 1/e, below the mean that is allowed: the condition is met as an equality nowhere."""
+    entropy, margins = Sum(w[i] * log(w[i]), (i, 1, N)), Sum(x[mu, i] * w[i], (i, 1, N)) >= -Rational(1, 2)
+    for mean in (1, Rational(1, 4)):  # which idles, and which holds
+        problem = ConvexProblem(entropy, [Sum(w[i], (i, 1, N)) <= mean * N, margins])
+        assert solving.settles(problem.cavity(), {alpha: 1})

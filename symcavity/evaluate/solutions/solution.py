@@ -14,7 +14,7 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.precision import alone, given_out, mp
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
-from symcavity.evaluate.averages.cancelling import followed
+from symcavity.evaluate.averages.cancelling import NOTHING, followed
 from symcavity.evaluate.averages.tails import check_tails
 from symcavity.evaluate.averages.twice import evaluate_twice, limited
 from symcavity.evaluate.given.sizes import completed, ratio_named, sized
@@ -291,7 +291,9 @@ class Solution(Scattering):
     def _mended(self, exprs: tuple[Expr, ...]) -> dict[int, float]:
         """The closed forms of which double leaves too little, with digits; what has faded is very small there."""
         point = followed(self._own.values(), self._own)
-        return self._task.cancelling(exprs, tuple(self._own)).values(point, self.own_environment("numpy"))
+        found = self._task.cancelling(exprs, tuple(self._own)).values(point, self.own_environment("numpy"))
+        faded = not all(self._own.values())
+        return {k: 0.0 if faded and abs(v) < np.sqrt(NOTHING) else v for k, v in found.items()}
 
     @property
     def objective(self) -> Any:
