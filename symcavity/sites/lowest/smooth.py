@@ -6,6 +6,7 @@ energy with what the others answer is convex.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -13,12 +14,19 @@ from sympy import Abs, Add, Expr, Heaviside, Max, Min, Piecewise, Poly, Polynomi
 from sympy.core.relational import Relational
 
 from symcavity.algebra.signs import sign_of
+from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
+from symcavity.record.derivation import Step
+from symcavity.record.maker import StepMaker
+from symcavity.sites.branching.arranging import IllPosed
 from symcavity.sites.branching.feedback import solve_with_feedback
 from symcavity.sites.branching.solution import SiteSolution
 from symcavity.sites.branching.strategy import Branching
+from symcavity.sites.lowest.site import StateForce, force_on
+from symcavity.sites.lowest.strategy import energy_step
 from symcavity.sites.protocol import LawSolution, SiteProblem
+from symcavity.sites.site import Site
 from symcavity.sites.thermal.summed import moving_fields, weight_of
 
 @dataclass(frozen=True)
@@ -43,6 +51,7 @@ class SmoothSolution(SiteSolution):
         return Average(-log(self.bend) / 2)
 
 
+SUPPORTED = "smooth energies that are convex with what the others answer, such as log(1 + h**2); squares between points"
 BENT = (Abs, Heaviside, Max, Min, Piecewise, Relational, sign)
 
 
@@ -76,11 +85,28 @@ class SmoothMinimum(Branching):
                 known |= {k: way for k in back if way}
         equations = tuple(e for e in problem.law.equations if e.lhs not in (weight.state, weight.mean) or e in carriers)
         law = replace(problem.law, equations=(*equations, own), weight=None)
-        found = solve_with_feedback(replace(problem, law=law, proved=known))
+        try:
+            found = solve_with_feedback(replace(problem, law=law, proved=known))
+        except IllPosed:
+            raise UnsupportedLaw(
+                f"{problem.text}: the energy {weight.energy} may have several minima whatever the others answer, and is "
+                "not made of squares.",
+                SUPPORTED,
+                "problem.gibbs(beta), of which large beta is the limit",
+            ) from None
         strength = Add(*(k.symbol for h in moving for k in h.feedback if k.emission == weight.mean))
         bend = (1 + strength * slope.diff(weight.state)).xreplace({k: k.signed(s) for k, s in found.signs.items()})
         own_fields = {f.name: getattr(found.solved, f.name) for f in fields(found.solved)}
         return LawSolution(SmoothSolution(**own_fields, bend=bend), found.signs)
+
+
+    def steps(self, site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
+        """The energy of the new site, where that is stationary, and the responses of its states."""
+        force, means = force_on(site.problem), dict(site.means)
+        force = StateForce(*(e.xreplace(means) for e in (force.slope, force.shift, force.curvature)))
+        energy, _ = energy_step(site, make, force)
+        solved, *others = super().steps(site, make, wanted)
+        return [energy, replace(solved, rests_on=(energy.key,)), *others]
 
 
 def is_square(energy: Expr, state: Any) -> bool:
