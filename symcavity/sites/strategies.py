@@ -8,6 +8,7 @@ from symcavity.sites.branching.strategy import Branching
 from symcavity.sites.causal import Causal
 from symcavity.sites.joint.strategy import Joint
 from symcavity.sites.linear import Linear
+from symcavity.sites.lowest.smooth import SmoothMinimum
 from symcavity.sites.lowest.strategy import LowestEnergy
 from symcavity.sites.protocol import LawSolution, SiteProblem, Strategy
 from symcavity.sites.sets.strategy import Projecting
@@ -16,7 +17,7 @@ from symcavity.sites.thermal.strategy import Thermal
 
 NUMBERS, FORMULAS = Joint(), Branching()
 STRATEGIES: tuple[Strategy, ...] = (
-    Causal(), Squares(), LowestEnergy(), Thermal(), Projecting(), Linear(), NUMBERS, FORMULAS
+    Causal(), Squares(), SmoothMinimum(), LowestEnergy(), Thermal(), Projecting(), Linear(), NUMBERS, FORMULAS
 )  # fmt: skip
 
 

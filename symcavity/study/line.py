@@ -120,10 +120,10 @@ class Crossing:
         grid = [low, *(float(np.exp(t)) if logs else float(t) for t in ts[1:-1]), high]
         found = self.between(grid)
         if not self.solved and not isinstance(self.what, Equality):
-            raise NotConverged(
-                f"The theory has no solution anywhere for {self.across} from {low:g} to {high:g}.",
-                hint="another range",
-            )
+            unstable = f"is unstable wherever a solution is found, for {self.across}"
+            none = f"has no solution anywhere for {self.across}"
+            told = unstable if self.what == STABILITY and self.near is not None else none
+            raise NotConverged(f"The theory {told} from {low:g} to {high:g}.", hint="another range")
         return found
 
     def between(self, grid: list[float]) -> list[tuple[float, float]]:

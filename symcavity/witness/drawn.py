@@ -22,6 +22,7 @@ from symcavity.record.order_parameters import OrderParameter
 from symcavity.witness.points import TRIES, Point, compared, seeded_values
 
 SMALLER = 2  # powers of ten below one: so many that covariances are, and seen all the same
+ALONG = tuple(Rational(k, 8) for k in range(-40, 41))  # of an implicit law, at which its slope has its sign
 TELLING = Rational(7, 5)  # times the seeded values of quenched parameters
 
 
@@ -44,10 +45,12 @@ def seeded_point(
 
 def _holds_at_all_sites(side: Any, values: dict[Any, Any], laws: dict[Any, Any]) -> bool:
     """Whether what a solution assumes of quenched parameters, such as an order of two bounds, holds for their laws."""
+    free = {b.implicit[0] for b in side.solution.branches if b.implicit}
     for relation in assumed({side.kind: side}):
         told = given_averages(relation, laws).xreplace(values)
+        every = [{x: v} for x in told.free_symbols & free for v in ALONG] or [{}]
         for known, _ in cases(site_quantities(told, Quenched), laws):
-            if told.xreplace(known) == S.false:
+            if any(told.xreplace({**known, **at}) == S.false for at in every):
                 return False
     return True
 
@@ -81,6 +84,8 @@ def _drawn(
             laws[q] = dict(q.law) if isinstance(q.law, Tuple) else {S.One / 2: S.One / 2, S(3) / 2: S.One / 2}
     values = {k: v for k, v in point.values.items() if isinstance(k, Symbol) and k not in bound}
     values |= {N: S(30), P: S(30) * values.get(alpha, S.One)}
+    if again // 2 % 2:  # some laws have a solution for answers of the other sign only
+        values |= {s: -v for s, v in values.items() if isinstance(s, OrderParameter) and s.is_positive is s.is_negative}
     for h in side.heard:  # what adds up to a variance is not negative
         for s in side.covariance[h.eta, h.eta].atoms(OrderParameter) & set(values):
             values[s] = abs(values[s])

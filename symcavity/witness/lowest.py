@@ -19,6 +19,8 @@ from symcavity.witness.thermal import admitted, numbers_at
 FIELDS = 241  # places of the field at which the lowest state is looked for
 TURNS, STEP, FINEST, NONE = 40, 4e-3, 1e-7, 1e-9  # of a feedback that is turned on, and of steps downhill
 ELSEWHERE = Rational(3, 8)  # where fields beside the first keep still
+AT = tuple(Rational(k, 10) for k in (-31, -17, -8, -3, 2, 7, 13, 26))  # states of a smooth energy
+FLAT = 1e-5  # by how much a search misses where an energy is flat to rounding
 FAR = 6.0  # in the field's standard deviations
 STATES, ROUNDS = 20001, 3  # of a continuous state, on ever finer grids
 
@@ -151,6 +153,26 @@ def lowest(step: Step, _dps: int) -> list[Verdict]:
             lower = f"at the field {field:.4g} the state {best:.6g} is lower than {told:.6g}"
             return result(BRUTE_FORCE, False, "", lower)
     return result(BRUTE_FORCE, True, f"a search over all states at {FIELDS} fields")
+
+
+@witness("implicit")
+def stationary(step: Step, _dps: int) -> list[Verdict]:
+    """The state at which an energy is stationary against the lowest of all, by search."""
+    theory, kind = step.evidence["theory"], step.data["kind"]
+    weight = theory.inserted[kind].law.weight
+    if weight is None or not weight.is_cold:
+        return []
+    site, worst, index = SearchedSite(theory, kind, step.claims), 0.0, {kind.index: S.Zero}
+    (field,) = (c.rhs for c in step.claims if c.lhs == site.eta)
+    (state,) = (c.rhs for c in step.claims if c.lhs == weight.state.xreplace(index))
+    still = {q.xreplace(index): S.Zero for q in site.side.problem.plain_sources()}
+    (free,) = {b.implicit[0] for b in site.side.solution.branches if b.implicit}
+    for value in AT:
+        at = {free: S(value), **still}
+        told = site.number(state.xreplace(at), 0.0)
+        best, _, step_size = site.lowest(site.number(field.xreplace(at), 0.0))
+        worst = max(worst, abs(best - told) - 3 * step_size)
+    return result(BRUTE_FORCE, bool(worst < FLAT), f"a search over all states at {len(AT)} fields", f"by {worst:.2g}")
 
 
 @witness("jump")

@@ -18,6 +18,7 @@ from symcavity.witness.registry import result
 
 FIELDS, FAR = 241, 6.0  # places of the field, and how far out, in its standard deviations
 HALVINGS = 12
+SPANS = 1, 8, 64  # windows of fields: parameters of a site may move its jump far out
 JUMP = 1e-3  # of what a state moves by between far fields, where its largest jump is looked for
 ELSEWHERE = Rational(3, 8)  # where the other fields keep still
 
@@ -33,6 +34,12 @@ def steep(theory: Any, square: Expr) -> list[Verdict]:
         site = SearchedSite(theory, kind)
         state, fields = (lambda at: np.array([site.lowest(float(v))[0] for v in at])), site.fields()
         how = "a search for the lowest state at ever closer fields"
+    ok = any(_jumps(state, far * fields) for far in SPANS)
+    return result(BRUTE_FORCE, ok, how, "no jump is found")
+
+
+def _jumps(state: Callable[[np.ndarray], np.ndarray], fields: np.ndarray) -> bool:
+    """Whether a state jumps at one of some fields, where it moves most: at ever closer fields about that one."""
     found = state(fields)
     k = int(np.argmax(np.abs(np.diff(found))))
     (low, high), ends = fields[k : k + 2], [*found[k : k + 2]]
@@ -43,8 +50,7 @@ def steep(theory: Any, square: Expr) -> list[Verdict]:
             low, ends[0] = middle, here
         else:
             high, ends[1] = middle, here
-    ok = bool(abs(ends[1] - ends[0]) > JUMP * np.ptp(found))
-    return result(BRUTE_FORCE, ok, how, "no jump is found")
+    return bool(abs(ends[1] - ends[0]) > JUMP * np.ptp(found))
 
 
 def _by_branches(

@@ -18,6 +18,7 @@ from symcavity.model.kinds import is_index
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.order_parameters import OrderParameter
+from symcavity.witness.drawn import ALONG
 from symcavity.witness.points import seeded_values
 from symcavity.witness.registry import result, witness
 from symcavity.witness.weights import MODULES, SiteWeight, one_of_each
@@ -59,14 +60,21 @@ def elsewhere(system: Any, kind: Any) -> dict[Any, Expr]:
 
 def admitted(rule: dict[Any, Any], side: Any) -> dict[Any, Any]:
     """The numbers with order parameters so small that all holds which the derivation assumes of them."""
-    for way in (1, -1):  # multipliers have either sign, and so have responses of forces
+    free = {b.implicit[0] for b in side.solution.branches if b.implicit}
+
+    def holds(c: Any, known: dict[Any, Any]) -> bool:
+        """Whether a condition holds; that of an implicit law at many of its states."""
+        every = [{x: v} for x in c.free_symbols & free for v in ALONG] or [{}]
+        return all(c.xreplace(at).xreplace(known) != S.false for at in every)
+
+    for way, ratio in ((1, 1 / S(2)), (-1, 1 / S(2)), (-1, S(2))):  # multipliers have either sign, so have responses
         here = rule
         for _ in range(HALVINGS):
             turned = (Global, OrderParameter)
             own = {s: way * v if isinstance(s, turned) and _turns(side, s) else v for s, v in here.items()}
-            if all(c.xreplace(own) != S.false for c in side.solution.assumed):
+            if all(holds(c, own) for c in side.solution.assumed):
                 return own
-            here = {s: v / 2 if isinstance(s, OrderParameter) else v for s, v in here.items()}
+            here = {s: v * ratio if isinstance(s, OrderParameter) else v for s, v in here.items()}
     raise UnsupportedLaw(f"No numbers are found that the law of {side.kind.site} admits.", "laws with a minimum")
 
 

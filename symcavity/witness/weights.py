@@ -10,6 +10,7 @@ import numpy as np
 from sympy import Dummy, Expr, Heaviside, S, Sum, lambdify
 
 from symcavity.model.averages import Expect, LogWeight, SiteResponse
+from symcavity.model.kinds import in_ratios
 
 NEAR = 1e-4  # between two fields whose means are compared
 MODULES: Any = ["numpy", "scipy"]
@@ -37,7 +38,8 @@ class SiteWeight(ABC):
     """
 
     def __init__(self, side: Any, rule: dict[Any, Any], energy: Expr, bounds: Sequence[Any] = ()) -> None:
-        self.weight, self.rule, self.energy, self.bounds = side.law.weight, rule, energy, bounds
+        self.weight, self.rule, self.energy = side.law.weight, rule, in_ratios(energy)
+        self.bounds = [in_ratios(bound) for bound in bounds]
         weight = self.weight
         self.beta = 1.0 if weight.is_cold else float(weight.beta.xreplace(rule))  # the lowest state is that of any beta
         moving = [h for h in side.heard if h.declared.states()]
@@ -48,8 +50,8 @@ class SiteWeight(ABC):
         self.shift = 0.0 if weight.is_field else float(whole.xreplace({weight.mean: S.Zero}).xreplace(rule))
         self.factors = {eta: float(factor.xreplace(rule)) for eta, factor in factors.items()}
         self.marks = {q: Dummy("x", real=True) for q in weight.states}
-        self.potential, self.core = self.compiled(energy), self.compiled(weight.state)
-        self.inside = [self.compiled(bound) for bound in bounds]
+        self.potential, self.core = self.compiled(self.energy), self.compiled(weight.state)
+        self.inside = [self.compiled(bound) for bound in self.bounds]
         self.calls: dict[Any, Any] = {}
         self.given: set[Any] = set()  # fields that hold no states, and stand in the energy
 

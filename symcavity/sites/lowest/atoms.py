@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Eq, Expr, Min, Ne, Piecewise, S, Symbol, cancel, false, oo, sign, true
+from sympy import Eq, Expr, Heaviside, Min, Ne, Piecewise, S, Symbol, cancel, false, oo, sign, true
 
 from symcavity.algebra.piecewise import Builder, NotPiecewisePolynomial, Pieces
 from symcavity.algebra.signs import OpenSlope, Signs, Undetermined, sign_of
@@ -143,15 +143,23 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
         place = ends[k]
         if sides := [one.energy(place) for one in (before, piece) if one is not None and k]:
             inside = before is not None and piece is not None
-            alone = inside and energy.has(Eq, Ne, sign)  # a point of its own may lie lower than what is beside it
-            there = [energy.xreplace({x: place})] if alone else []
+            # a point of its own may lie lower than what is beside it
+            there = _at_place(energy, x, place) if not inside or energy.has(Eq, Ne, sign) else []
             lowest = Min(*(cancel(e) for e in (*sides, *there)))
             held = inside and any(cancel(side - lowest) == 0 for side in sides)  # by one of its sides
             step = sign_of(cancel(sides[0] - sides[-1])) if held else 0
+            if not inside and cancel(sides[0] - lowest) != 0:  # beyond a bound it would be as low
+                step = 1 if piece is None else -1
             out.append(Candidate(place, place, lowest, side=step or 0))
         out += [] if piece is None else [piece]
         before = piece
     return out
+
+
+def _at_place(energy: Expr, x: Symbol, place: Expr) -> list[Expr]:
+    """The energy at a place; of a step on it the value of either side, of which the lower one is the energy."""
+    on = [h for h in energy.atoms(Heaviside) if h.args[1] == S.Half and cancel(h.args[0].xreplace({x: place})) == 0]
+    return [energy.xreplace({h: S(side) for h in on}).xreplace({x: place}) for side in ((0, 1) if on else (0,))]
 
 
 def _open_order(energy: Expr, x: Symbol, on: Expr) -> tuple[str, str, str]:

@@ -23,7 +23,7 @@ from symcavity.sites.branching.draws import DRAWS, sample_value, symbols_in
 from symcavity.sites.branching.solution import Region, SiteSolution
 from symcavity.sites.lowest.atoms import LABELS, SUPPORTED, Candidate, OpenOrder, atoms_of, discrete
 from symcavity.sites.lowest.envelope import Envelope, direct, local, numbers, sequence, simple, where_it_is
-from symcavity.sites.protocol import Heard, SiteProblem
+from symcavity.sites.protocol import Heard, SiteProblem, without_curvature
 from symcavity.sites.thermal.summed import answer_to_states, moving_field, moving_fields, weight_of
 
 TRIES = 400  # of parameters at which the energy has a minimum
@@ -75,6 +75,12 @@ class LowestSolution(SiteSolution):
         force = StateForce(*(e.xreplace(rule) for e in (self.force.slope, self.force.shift, self.force.curvature)))
         cases = tuple((test.xreplace(rule), one.xreplace(rule)) for test, one in self.cases)
         return replace(found, envelope=self.envelope.xreplace(rule), force=force, cases=cases)
+
+    def at(self, means: Mapping[Any, Expr], covariance: Mapping[Any, Expr]) -> SiteSolution:
+        """The solution at the mean self-couplings; none where a piece of the energy would have no curvature."""
+        if any(not a.is_point and a.c.xreplace(dict(means)) == 0 for a in self.envelope.atoms):
+            raise without_curvature("its states are")
+        return super().at(means, covariance)
 
     def by_cases(self, function: Callable[[LowestSolution], Expr]) -> Expr:
         """What a function gives of each case."""

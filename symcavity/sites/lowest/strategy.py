@@ -29,7 +29,7 @@ from symcavity.sites.branching.simplified import cancelled
 from symcavity.sites.branching.strategy import sign_relations
 from symcavity.sites.by_parts import weights
 from symcavity.sites.lowest.envelope import simple
-from symcavity.sites.lowest.site import LowestSolution, solve_lowest
+from symcavity.sites.lowest.site import LowestSolution, StateForce, solve_lowest
 from symcavity.sites.protocol import LawSolution, SiteProblem
 from symcavity.sites.site import Site, response_steps
 from symcavity.sites.thermal.summed import as_one, is_pulled_by_sum, moving_fields, weight_of
@@ -79,27 +79,11 @@ class LowestEnergy:
 
     def steps(self, site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
         """The energy of the new site, its lowest minimum, where that jumps, and the responses of its states."""
-        key, kind, solution = site.kind.key, site.kind, site.solution
-        zero, weight = {kind.index: S.Zero}, weight_of(site.problem)
+        key, solution = site.kind.key, site.solution
+        zero, weight = {site.kind.index: S.Zero}, weight_of(site.problem)
         still = dict.fromkeys(solution.sources, S.Zero)
-        x, force = weight.state, solution.force
-        slope = (force.shift.xreplace(still) + force.slope * solution.inner) if not weight.is_field else S.Zero
-        gained = force.curvature * (x - solution.inner if weight.is_field else x) ** 2 / 2 - slope * x
-        relations = sign_relations(site)
-        data = {
-            "kind": kind, "state": x.xreplace(zero), "field": solution.inner.xreplace(zero),
-            "force": slope.xreplace(zero),
-            "strength": (1 / force.curvature if weight.is_field else -force.curvature).xreplace(zero),
-            "field_site": weight.is_field, "discrete": not weight.is_field and bool(getattr(x.family, "values", ())),
-        }  # fmt: skip
-        energy = make(
-            f"{key}.energy",
-            "site_energy",
-            [Equation(LawFunction(Symbol("E"), x, 0).xreplace(zero), (weight.energy + gained).xreplace(zero))],
-            data=data | {"bounds": [GreaterThan(b.xreplace(zero), 0, evaluate=False) for b in weight.bounds]},
-            assumptions=(("local_minimum" if weight.is_local else "lowest", {}),),
-            rests_on=(f"{key}.effective_law",),
-        )
+        x, relations = weight.state, sign_relations(site)
+        energy, data = energy_step(site, make, solution.force)
         shown = [q for q in solution.unknowns if q in (x, weight.mean, *weight.beside)]
         lowest = make(
             f"{key}.solution",
@@ -161,6 +145,30 @@ def _is_same_order(one: LowestSolution, other: LowestSolution) -> bool:
     """Whether two selections of a minimum switch at the same fields."""
     own, places = (list[Any](r.high for r in s.regions[:-1]) for s in (one, other))
     return len(own) == len(places) and all(simple(a - b) == 0 for a, b in zip(own, places, strict=True))
+
+
+def energy_step(site: Site, make: StepMaker, force: StateForce) -> tuple[Step, dict[str, Any]]:
+    """The energy of the new site, with what the others answer; and what the steps after it say of that."""
+    kind, solution, weight = site.kind, site.solution, weight_of(site.problem)
+    zero, still = {kind.index: S.Zero}, dict.fromkeys(solution.sources, S.Zero)
+    x = weight.state
+    slope = (force.shift.xreplace(still) + force.slope * solution.inner) if not weight.is_field else S.Zero
+    gained = force.curvature * (x - solution.inner if weight.is_field else x) ** 2 / 2 - slope * x
+    data = {
+        "kind": kind, "state": x.xreplace(zero), "field": solution.inner.xreplace(zero),
+        "force": slope.xreplace(zero),
+        "strength": (1 / force.curvature if weight.is_field else -force.curvature).xreplace(zero),
+        "field_site": weight.is_field, "discrete": not weight.is_field and bool(getattr(x.family, "values", ())),
+    }  # fmt: skip
+    step = make(
+        f"{kind.key}.energy",
+        "site_energy",
+        [Equation(LawFunction(Symbol("E"), x, 0).xreplace(zero), (weight.energy + gained).xreplace(zero))],
+        data=data | {"bounds": [GreaterThan(b.xreplace(zero), 0, evaluate=False) for b in weight.bounds]},
+        assumptions=(("local_minimum" if weight.is_local else "lowest", {}),),
+        rests_on=(f"{kind.key}.effective_law",),
+    )
+    return step, data
 
 
 @dataclass(frozen=True)
