@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from sympy import Tuple
 
-from symcavity.errors import DeclarationError, ValuesError
+from symcavity.errors import ValuesError
 from symcavity.finite.draw import stream
 from symcavity.finite.given_values import draw_quenched
 from symcavity.finite.instance import Instance
-from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.model.quantities import Quenched
+from symcavity.model.varied import varied_families
 
 AGAIN = 4  # what the streams of random numbers that draw again are told by
 FEWEST = 4
@@ -25,21 +27,23 @@ def varied(instance: Instance, over: Any) -> tuple[Quenched, ...]:
     DeclarationError
         For families that the system does not hold.
     ValuesError
-        For those that were given site by site, and labels that are drawn on a field.
+        For those that were given site by site, and where labels are given whose field varies.
     """
-    given = [over] if isinstance(over, Quenched | SiteQuantity) else over
     known = instance.values.quenched
-    words = ", ".join(sorted(map(str, known))) or "no family"
-    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
-        raise DeclarationError(f"over={over!r:.80}.", f"a list of quenched families: {words}", "over=[xi]")
-    families = tuple(dict.fromkeys(q.family if isinstance(q, SiteQuantity) else q for q in given))
+    families = varied_families(over, known, "over=[xi]")
     for q in families:
-        if q not in known:
-            raise DeclarationError(f"over= names {q!r:.80}, which does not vary here.", words, "over=[xi]")
         if isinstance(known[q], np.ndarray):
             raise ValuesError(f"{q} is given site by site, and cannot be drawn again.", "a law, {value: weight}")
-    if labels := [q for q in known if q.given is not None]:
-        raise ValuesError(f"{labels[0]} is drawn on a field.", "quenched parameters with laws of their own")
+    law = {q: instance.system.laws[q.slots[0]].law for q in known if q.given is not None}
+    for label in (q for q in law if q not in families):
+        field = next(e.rhs for e in law[label].equations if e.lhs == label.given)
+        below = field.xreplace({f.symbol: f.emission for f in law[label].fields})
+        if lost := [q for q in families if Tuple(below, label.law).has(q.at_site())]:
+            raise ValuesError(
+                f"{label} is drawn on a field that varies with {lost[0]}.",
+                "labels that vary as well, or whose field is given",
+                f"over=[{', '.join(map(str, (*families, label)))}]",
+            )
     return families
 
 
@@ -49,9 +53,12 @@ def drawn_again(instance: Instance, over: Sequence[Quenched], draws: int) -> Ite
     for draw in range(draws):
         new = Instance(instance.system, instance.values, instance.features, instance.seed, instance.law)
         new.__dict__["couplings"] = instance.couplings
-        for q in over:
+        for q in sorted(over, key=lambda q: q.given is not None):  # labels follow the parameters of their fields
             rng = stream(instance.seed, AGAIN, order.index(q), draw)
-            new.quenched[q] = draw_quenched(q, instance.values.quenched[q], instance.size[q.slots[0]], rng)
+            if q.given is not None:
+                new.quenched[q] = new.drawn(q, rng)
+            else:
+                new.quenched[q] = draw_quenched(q, instance.values.quenched[q], instance.size[q.slots[0]], rng)
         yield new
 
 

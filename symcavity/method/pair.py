@@ -36,6 +36,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, N, in_units_of_n
 from symcavity.model.quantities import Family, Quenched, SiteQuantity, site_quantities
+from symcavity.model.varied import varied_families
 from symcavity.record.order_parameters import OrderParameter
 
 EXAMPLE = "solution.dimension(w, over=[xi])"
@@ -237,7 +238,7 @@ def pair_of(theory: Theory, observed: Any, over: Any) -> Pair:
         differs from site to site.
     """
     _refuse(theory)
-    varied = _families(theory, over)
+    varied = varied_families(over, theory.system.quenched, EXAMPLE)
     body = observed.at_site() if isinstance(observed, Family) else theory.named_by(observed)
     own = theory.system.own(theory.system.rewritten.observable(Average(body)))
     body = without_fields(theory.system, own).args[0]
@@ -257,20 +258,6 @@ def pair_of(theory: Theory, observed: Any, over: Any) -> Pair:
 def first_sent(theory: Theory) -> Expr:
     """What the first kind of sites that are heard sends."""
     return next(f.emission for kind in theory.inserted for f in theory.system.fields if f.sender == kind and f.states())
-
-
-def _families(theory: Theory, over: Any) -> tuple[Quenched, ...]:
-    known = theory.system.quenched
-    given = [over] if isinstance(over, Quenched | SiteQuantity) else over
-    if not isinstance(given, Sequence) or isinstance(given, str) or not given:
-        names = ", ".join(map(str, known))
-        raise DeclarationError(f"over={over!r:.80}.", f"a list of quenched families: {names or 'none'}", EXAMPLE)
-    named = [q.family if isinstance(q, SiteQuantity) else q for q in given]
-    for q in named:
-        if q not in known:
-            names = ", ".join(map(str, known))
-            raise DeclarationError(f"over= names {q!r:.80}, which does not vary here.", names or "no family", EXAMPLE)
-    return tuple(dict.fromkeys(named))
 
 
 def _refuse(theory: Theory) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Expr, Matrix, Tuple
+from sympy import Expr, Matrix, Symbol, Tuple
 
 from symcavity.algebra.choice import Choice
 from symcavity.errors import DeclarationError
@@ -23,8 +23,9 @@ class Shown(DataAtom):
         return cls._make(family)
 
     def at(self, label: Expr) -> Expr:
-        """What is printed for the site of a label."""
-        return self._data[0][label.args[1]]
+        """What is printed for the site of a label, or for a number in the place of one."""
+        family = self._data[0]
+        return family[label.args[1]] if label.args else Symbol(f"{family.name}({label})")
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,14 @@ class Member:
         What it is at the canonical index, in hidden quenched parameters of the site.
     kind : Kind
         The kind of site.
+    joint : tuple of str
+        The names of all parameters of the law.
     """
 
     name: str
     value: Expr
     kind: Any
+    joint: tuple[str, ...] = ()
 
     def __getitem__(self, index: Any) -> Expr:
         hidden = {q: q.func(q.family, index) for q in self.value.atoms(Expr) if getattr(q, "indices", ())}
@@ -95,7 +99,7 @@ def read_joint(make: Any, names: Sequence[str], index: Any, law: Any, *, alone: 
         noises = [make(f"{hidden}_{k}", index, law=_standard(f"{hidden}_{k}")) for k in range(1, len(names) + 1)]
         factor = covariance.cholesky(hermitian=False)
         values = [m + d for m, d in zip(mean, factor * Matrix([z.at_site() for z in noises]), strict=True)]
-    return tuple(Member(n, v, make(n, index).slots[0]) for n, v in zip(names, values, strict=True))
+    return tuple(Member(n, v, make(n, index).slots[0], tuple(names)) for n, v in zip(names, values, strict=True))
 
 
 def _standard(name: str) -> Any:

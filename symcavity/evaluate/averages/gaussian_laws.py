@@ -8,6 +8,8 @@ What has another form stays an average, for the rules of the density.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from itertools import zip_longest
 from typing import Any
 
 from sympy import Add, Dummy, Expr, Mul, Piecewise, Poly, Pow, S, Sum, Symbol, exp, expand_mul, oo, sqrt
@@ -44,7 +46,7 @@ def absorb(expr: Expr, laws: Mapping[Quenched, tuple[Expr, Expr]]) -> Expr:
     if not laws or not expr.has(Average, Sum):
         return expr
     rule = {}
-    for node in sorted(_outermost(expr), key=str):
+    for node in _outermost(expr):
         body = node.args[0]
         own = own_quantities(body)
         for q in sorted((q for q in own if q.family in laws), key=str):
@@ -73,6 +75,8 @@ def _inside(body: Expr, u: Symbol) -> Expr:
     """Average over a standard Gaussian u: term by term, and below the averages that do not depend on it."""
     if not body.has(u):
         return body
+    if body.is_polynomial(u):
+        return Add(*(c * _moment(n) for n, c in enumerate(_powers(body, u, {}))))
     if isinstance(body, Add):
         return Add(*(_inside(term, u) for term in body.args))
     fixed, moving = body.as_independent(u, as_Add=False)
@@ -96,6 +100,30 @@ def _inside(body: Expr, u: Symbol) -> Expr:
         if isinstance(wide, Add) and len(wide.args) <= SEVERAL:
             return fixed * Add(*(_inside(term, u) for term in wide.args))
     return fixed * _term(factors, u)
+
+
+def _powers(body: Expr, u: Symbol, known: dict[Expr, list[Expr]]) -> list[Expr]:
+    """The coefficients of a polynomial, by powers of u: what stands beside u may be long, and is not multiplied out."""
+    if not body.has(u):
+        return [body]
+    if body == u:
+        return [S.Zero, S.One]
+    if body not in known:
+        if isinstance(body, Add):
+            rows = [_powers(term, u, known) for term in body.args]
+            known[body] = [Add(*column) for column in zip_longest(*rows, fillvalue=S.Zero)]
+        else:
+            base, n = body.as_base_exp()
+            factors = [base] * int(n) if body.is_Pow else Mul.make_args(body)
+            known[body] = reduce(_product, (_powers(f, u, known) for f in factors))
+    return known[body]
+
+
+def _product(one: list[Expr], other: list[Expr]) -> list[Expr]:
+    if len(one) + len(other) - 2 > MOST:
+        raise _NoClosedForm
+    rows = [[S.Zero] * k + [a * b for b in other] for k, a in enumerate(one)]
+    return [Add(*column) for column in zip_longest(*rows, fillvalue=S.Zero)]
 
 
 def _widened(node: Expr, u: Symbol) -> Expr | None:
