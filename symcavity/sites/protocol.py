@@ -161,7 +161,10 @@ class SiteProblem:
 
     @cached_property
     def is_large(self) -> bool:
-        """Whether the site hears itself in so many ways, or has so many branches, that a formula is of no use."""
+        """Whether the site hears itself in so many ways, or has so many branches, that a formula is of no use.
+
+        Where what one state sends comes back to another, each branch holds the inverse of a matrix of self-couplings.
+        """
         several, back = sum(bool(h.feedback) for h in self.heard) > 1, len(set(self.self_couplings))
         branches = 2 ** len(self.law.pairs)
         if not several:
@@ -169,7 +172,8 @@ class SiteProblem:
             if unordered:  # by how a global variable orders them, choices cannot be told to contradict each other
                 return self.convex and 2 * branches > MOST_BRANCHES
             return self.convex and branches > MOST_BRANCHES and self._has_many_branches()
-        return self.convex and (back > MOST_BACK or back * branches > MOST_TERMS)
+        crossed = self.law.pairs and any(len({k.emission for k in h.feedback}) > 1 for h in self.heard)
+        return self.convex and bool(crossed or back > MOST_BACK or back * branches > MOST_TERMS)
 
     def _has_many_branches(self) -> bool:
         """Whether many choices of members of its pairs do not contradict each other."""
