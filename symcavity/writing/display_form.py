@@ -45,6 +45,7 @@ from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import ResponseElement
 from symcavity.writing.arranging import by_shares, gathered, over_one, signed, spread
 from symcavity.writing.laws import with_named_laws
+from symcavity.writing.letters import with_free_letters
 
 Rule = Callable[[Any], Any]
 _DATA = ("branches", "values", "pairs", "variable")  # what is printed of the data of a step
@@ -62,7 +63,7 @@ def as_shown(derivation: Derivation) -> Derivation:
 
     Expressions pass the rules of ``ANYWHERE``; both sides of an equation pass those of ``SIDES``.
     """
-    derivation = with_named_laws(derivation)
+    derivation = with_free_letters(with_named_laws(derivation))
     side, other = (_in_turn(make(derivation) for make in makers) for makers in (SIDES, ANYWHERE))
 
     def written(obj: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sympy import Expr, Mul, oo, sqrt
+from sympy import Expr, Mul, Symbol, oo, sqrt
 from sympy.core.relational import Relational
 
 from symcavity.model.complementary import Complementary
@@ -50,6 +50,7 @@ def facts(step: Step) -> Facts:
         "root": sqrt(N),
         "inverse": 1 / N,
         "N": data.get("N", N),
+        "energy": data.get("energy", Symbol("E")),
         "unit": step.data.get("beta") == 1,  # a temperature of one is not written
     }
     own = _FACTS.get(step.rule)
@@ -105,7 +106,7 @@ def _problem(step: Step) -> Facts:
     stated = [family.at_site() for family in dict.fromkeys(q.family for q in typed) if family not in named]
     first: Any
     first, *rest = (f"{sentence(f'problem.{word}')} " for word in ("minimise", "subject", "and"))
-    first = formula("E =") if data.get("beta") else first
+    first = formula(data.get("energy", "E"), "=") if data.get("beta") else first
     rows = [(first, minimize), *((rest[place > 0], condition) for place, condition in enumerate(conditions))]
     parts = [(word, data.get(word)) for word in ("equations", "conditions") if minimize is None]
     declared = [{"what": sentence(f"problem.{word}"), "rows": some} for word, some in parts if some]

@@ -352,7 +352,8 @@ def _likewise(repeated: Mapping[Equation, int], numbers: _Numbers, *, follows: b
         words: Fragments = ["Likewise "] if follows else []
         words += [*listed(claim.lhs for claim in some), plural(len(some), " is", " are")]
         words += [" given by ", *_cite(span), ", with all that stands on the right at step "] if span else []
-        yield Paragraph((*words, formula("t + 1" if shift else "t"), ". "), goes_on=True)
+        letter = next(iter(some[0].lhs.atoms(AtStep))).letter
+        yield Paragraph((*words, formula(f"{letter} + 1" if shift else letter), ". "), goes_on=True)
         follows = False
 
 
