@@ -16,6 +16,7 @@ from symcavity.model.quantities import Variable
 from symcavity.model.support import bold
 from symcavity.record.derivation import Step
 from symcavity.sites.sets.averages import SLOPE2
+from symcavity.writing.arranging import by_shares
 from symcavity.writing.declared_laws import choices_of, discrete, laws
 from symcavity.writing.fragments import Fragments, formula, listed, over_sites, quantity, small, states_of
 from symcavity.writing.nodes import FormulaNode, Row, in_brackets, joined
@@ -166,6 +167,11 @@ def _self_coupling_mean(step: Step) -> Facts:
     gone = sum(len(step.data.get(name) or ()) for name in ("small", "early"))
     combined = [{"Kind": kind.name.capitalize()} for kind in step.data.get("combined") or ()]
     return {"living": len(step.claims) - gone, "combined": combined}
+
+
+@facts_of("interpretation")
+def _interpretation(step: Step) -> Facts:
+    return {"more": len(step.claims) > 1}
 
 
 @facts_of("lagrangian")
@@ -395,7 +401,9 @@ def relations(data: Facts) -> list[Any]:
 
 
 def _without_positive(relation: Any) -> Any:
-    """A sign without the parameters that are positive, which do not change it."""
+    """A sign without the parameters that are positive, which do not change it, and with shares factored."""
+    if isinstance(relation, Relational):
+        relation = relation.func(by_shares(relation.lhs), relation.rhs, evaluate=False)
     if not isinstance(relation, Relational) or relation.rhs != 0 or not isinstance(relation.lhs, Mul):
         return relation
     number, body = relation.lhs.as_coeff_Mul()

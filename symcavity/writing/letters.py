@@ -21,7 +21,7 @@ LETTERS = {
     "L": ("L", r"\mathcal{L}"),
     "t": ("t", "s", "n", "l", "r"),
 }
-"""The cavity field, the source, the energy, the Lagrangian and the step of a message; what they may be called instead."""
+"""The cavity field, the source, the energy, the Lagrangian, the step of a message; and what they may be called."""
 
 _OF_SITES = frozenset(["eta", "I"])  # with the index of a site: a number of the same name is not taken for them
 _DECLARED = ("problem", "named", "fixed")
@@ -45,7 +45,8 @@ def with_free_letters(derivation: Derivation) -> Derivation:
 
 def _declared(derivation: Derivation) -> tuple[set[str], set[str]]:
     """The names of numbers and of families that are declared."""
-    numbers, families = set(), set()
+    numbers: set[str] = set()
+    families: set[str] = set()
     for step in derivation.steps:
         if step.rule in _DECLARED:
             for obj in _basics((step.claims, step.data)):
@@ -68,7 +69,7 @@ def _basics(obj: Any) -> Iterator[Basic]:
 
 def _renamed_step(step: Step, new: dict[str, str]) -> Step:
     claims = _renamed(step.claims, new)
-    letter = _HEADS.get(step.rule)
+    letter = _HEADS.get(step.rule, "")
     if letter in new:
         head = Symbol(letter)
         claims = tuple(Equation(Symbol(new[letter]), c.rhs) if c.lhs == head else c for c in claims)
@@ -93,15 +94,14 @@ def _renamed(obj: Any, new: dict[str, str]) -> Any:
 def _other(node: Any, new: dict[str, str]) -> Any:
     """A node under its new name."""
     if isinstance(node, Source):
-        letter, *label = node.name.split("_", 1)
-        return node.renamed("_".join([new.get(letter, letter), *label]))
+        own, *label = node.name.split("_", 1)
+        return node.renamed("_".join([new.get(own, own), *label]))
     if isinstance(node, CavitySymbol):
         (base, *rest), signs = node.__getnewargs_ex__()
         return type(node)(new.get(base, base), *rest, **signs) if base in new else node
     inner = _renamed(node.args[0], new)
     if isinstance(node, AtStep):
-        letter = new.get("t")
-        return AtStep(inner, node.args[1], *([Symbol(letter)] if letter else []))
+        return AtStep(inner, node.args[1], *([Symbol(new["t"])] if "t" in new else []))
     if isinstance(node, LawFunction):
         name = Symbol(new["E"]) if node.args[0] == Symbol("E") and "E" in new else node.args[0]
         return LawFunction(name, *(_renamed(arg, new) for arg in node.args[1:]))
