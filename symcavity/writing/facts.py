@@ -169,6 +169,11 @@ def _self_coupling_mean(step: Step) -> Facts:
     return {"living": len(step.claims) - gone, "combined": combined}
 
 
+@facts_of("self_coupling")
+def _self_coupling(step: Step) -> Facts:
+    return {"numbered": any(getattr(c.lhs, "tag", "")[:2].isdigit() for c in step.claims)}
+
+
 @facts_of("interpretation")
 def _interpretation(step: Step) -> Facts:
     return {"more": len(step.claims) > 1}

@@ -53,3 +53,14 @@ def test_state_evolution_announces_no_equations_where_all_are_those_above():
     network = System([Eq(s[i], tanh(Sum(J[i, j] * s[j], (j, 1, N)) + 1))]).cavity().derivation.to_text()
     assert "follow the steps (state evolution)." in network
     assert "(state evolution) (see" in text("gardner")
+
+
+def test_numbers_of_self_couplings_are_explained_where_there_are_any():
+    for name, holds in (("correlated_points", True), ("bayes_perceptron", True), ("gardner", False)):
+        assert ("In an index of F the first number is" in " ".join(text(name).split())) == holds
+
+
+def test_a_bound_beside_a_teacher_t_has_a_letter_of_its_own():
+    said = text("basis_pursuit")
+    assert "t₂" not in said
+    assert "in its place stands a variable r_i" in " ".join(said.split())
