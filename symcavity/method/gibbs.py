@@ -54,7 +54,7 @@ def gibbs(problem: Problem, beta: Any) -> System:
     if not beta.is_positive or site_quantities(beta) or beta.has(Global):
         raise DeclarationError(
             f"The inverse temperature {beta} is not known to be positive.",
-            "a symbol or a number that is",
+            "a positive symbol or number",
             'beta = Symbol("beta", positive=True)',
         )
     shared = problem.conditions or problem.global_objective.has(Global) or any(
