@@ -64,3 +64,9 @@ def test_a_bound_beside_a_teacher_t_has_a_letter_of_its_own():
     said = text("basis_pursuit")
     assert "t₂" not in said
     assert "in its place stands a variable r_i" in " ".join(said.split())
+
+
+def test_no_name_is_the_average_of_a_name():
+    names = [line.strip() for line in text("sparse_means").splitlines() if line.strip().startswith("𝒜")]
+    assert names
+    assert not [line for line in names if line.split(" = ")[1].startswith("⟨𝒜")]
