@@ -254,8 +254,9 @@ def _thermal(derivation: Derivation) -> Rule:
 
 def _energies(_derivation: Derivation) -> Rule:
     """Prices stand beside what they are added to, forces are in lowest terms, shares are factored."""
-    prices, forces = _replacing(priced, Piecewise), _replacing(in_lowest_terms, Expect)
-    return lambda expr: by_shares(forces(prices(expr)))
+    sums, prices = _replacing(priced_sum, Sum), _replacing(priced, Piecewise)
+    forces = _replacing(in_lowest_terms, Expect)
+    return lambda expr: by_shares(forces(prices(sums(expr))))
 
 
 def _squares(_derivation: Derivation) -> Rule:

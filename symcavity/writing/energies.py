@@ -10,6 +10,7 @@ from sympy import Add, Basic, Eq, Expr, Function, Mul, Ne, Piecewise, Pow, S, Su
 
 from symcavity.algebra.node import Node, holds
 from symcavity.model.averages import Expect
+from symcavity.model.quantities import Variable
 from symcavity.record.symbols import AtStep
 
 _LONG = 120  # operations in a sum over whose denominators nothing is put
@@ -26,10 +27,12 @@ def numerator(total: Expr) -> Expr:
 
 
 def priced(node: Piecewise) -> Expr:
-    """What is larger by a price away from one point, as a sum with the bracket of the condition."""
+    """What is larger by a price away from one value of a state, as a sum with the bracket of the condition."""
     if len(node.args) != 2 or not isinstance(node.args[0][1], Eq):
         return node
     (low, at), (high, _) = node.args
+    if not isinstance(getattr(at.lhs, "family", None), Variable):  # cases of a label are classes
+        return node
     price = (high - low).expand()
     if low == 1 or high == 0 or price.count_ops() > high.count_ops():
         return node
