@@ -27,7 +27,7 @@ def _add_studies(commands: Any) -> None:
         values=True,
     )
     parser.add_argument("--of", required=True, metavar="OBSERVABLE", help="the observable that is differentiated")
-    parser.add_argument("--by", required=True, metavar="PARAMETER", help="the parameter; all others are held")
+    parser.add_argument("--by", required=True, metavar="PARAMETER", help="the parameter; all others are held fixed")
     add_digits(parser)
     parser = add_command(
         commands,
@@ -110,7 +110,7 @@ def _add_derivations(commands: Any) -> None:
         "symcavity check gardner",
         "symcavity check my_problem.py --dps 30",
     )
-    add_digits(check, 50, "digits of the checks by number")
+    add_digits(check, 50, "digits of the numerical checks")
 
 
 def _add_solve(commands: Any) -> None:
@@ -215,7 +215,7 @@ def _add_motion(commands: Any) -> None:
         instances=True,
     )
     evolve.add_argument("--until", metavar="T", required=True, help="the last step, or time")
-    evolve.add_argument("--step", metavar="DT", help="of continuous time: the step of the scheme, as 1/20")
+    evolve.add_argument("--step", metavar="DT", help="time step in continuous time, such as 1/20")
     evolve.add_argument("--paths", type=int, default=20000, help="paths to sample, where laws are not linear")
     evolve.add_argument("--seed", type=int, default=0, help="seed of the paths (default: 0)")
     evolve.add_argument("--dps", type=int, help="digits of an exact run (default: fractions, or double)")

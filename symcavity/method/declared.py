@@ -123,20 +123,22 @@ def _supports(equation: Equation) -> list[Support]:
 def sources(system: System, make: StepMaker) -> list[Step]:
     """The equations that couple the kinds of sites, with their sources."""
     make = make.within("Bipartite system" if system.is_bipartite else "Coupled system")
-    claims, carriers = [], []
+    claims, carriers, named = [], [], []
     for law in reversed(list(system.laws.values())):
         rule = {f.symbol: f.as_sum for f in law.fields}
         for f in law.fields:
             carrier = law.carrier(f)
             source = source_of(system, f)
             carriers.append((carrier_state(system, f), source))
+            if isinstance(getattr(carrier.lhs, "family", None), Field) and carrier.rhs == f.symbol:
+                named.append(Equation(carrier.lhs, f.as_sum))
             claims.append(Equation(carrier.lhs.xreplace(rule), carrier.rhs.xreplace(rule) + source.at_site()))
     return [
         make(
             "sources",
             "sources",
             claims,
-            data={"carriers": carriers},
+            data={"carriers": carriers, "fields": named},
             assumptions=(("uniqueness", {}),),
         )
     ]

@@ -125,7 +125,7 @@ def epigraph(
                     "values, where it may be zero as a mask, Quenched('...', mu, law={0: '1/2', 1: '1/2'}); or a range "
                     "of parameters such as beta < 1 in subject_to",
                 )
-            bound = Variable(fresh("t"), side.index).at_site()
+            bound = Variable(fresh("t", "r", "d"), side.index).at_site()
             body = body.xreplace({kink: bound})
             record.auxiliary.append((bound, kink))
             flip = 1 if sign == 1 else -1

@@ -54,7 +54,7 @@ def gibbs(problem: Problem, beta: Any) -> System:
     if not beta.is_positive or site_quantities(beta) or beta.has(Global):
         raise DeclarationError(
             f"The inverse temperature {beta} is not known to be positive.",
-            "a symbol or a number that is",
+            "a positive symbol or number",
             'beta = Symbol("beta", positive=True)',
         )
     shared = problem.conditions or problem.global_objective.has(Global) or any(
@@ -155,7 +155,11 @@ def gibbs_steps(system: System, make: StepMaker) -> list[Step]:
         return [make("lowest_state", "lowest_state", claims, data=data, rests_on=("problem",))]
     means = [w.mean for w in system.weights.values()]
     rule = "gibbs" if all(w.cold is not None for w in system.weights.values()) else "measure"
+    sent = {w.mean: w.state for w in system.weights.values() if not w.is_field}
+    named = [c for c in claims if isinstance(c.lhs, Expect) and isinstance(c.lhs.body, SiteQuantity)]
+    fields = [Equation(c.lhs.body, c.rhs.xreplace(sent)) for c in named if isinstance(c.lhs.body.family, Field)]
     data = {"beta": beta, "means": means, "force": any(c.rhs.has(Force) for c in claims), **_multipliers(system)}
+    data["fields"] = fields
     return [make.within("Thermal means")("gibbs", rule, claims, data=data, rests_on=("problem",))]
 
 

@@ -57,12 +57,14 @@ def optimality_steps(system: System, make: StepMaker) -> list[Step]:
     pairs = [*(p for law in system.laws.values() for p in law.pairs), *system.shared_pairs]
     if pairs:
         slacks = [Equation(q, expr.xreplace(rule)) for q, expr in kkt.slacks]
+        fields = [row for pair in pairs for row in system.fields_in(Equation(*pair.pair))]
+        fields = [row for row in dict.fromkeys(fields) if row.lhs not in {q for q, _ in kkt.slacks}]
         steps.append(
             make(
                 "complementarity",
                 "complementarity",
                 slacks,
-                data={"pairs": pairs},
+                data={"pairs": pairs, "fields": fields},
                 rests_on=("lagrangian",),
             )
         )

@@ -253,6 +253,11 @@ class LogWeight(Node):
         return raised(tex, exp)
 
 
+def energy(node: Any) -> str:
+    """The letter of the energy in what is printed of a node."""
+    return str(node.args[1]) if len(node.args) > 1 else "E"
+
+
 class Force(Node):
     """The force on a field where the energy jumps or ends: the slope of the logarithm of its weight, over beta."""
 
@@ -261,7 +266,7 @@ class Force(Node):
 
     def slope(self, printer: Any) -> str:
         """The slope of the energy in the field, in LaTeX: the force is minus this."""
-        return f"\\frac{{\\partial E}}{{\\partial {printer.doprint(self.args[0])}}}"
+        return f"\\frac{{\\partial {energy(self)}}}{{\\partial {printer.doprint(self.args[0])}}}"
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         tex = f"-{self.slope(printer)}"
@@ -280,7 +285,7 @@ class Lowest(Node):
         return f"argmin({plain(self.args[0])})"
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        return raised(f"\\operatorname*{{arg\\,min}}_{{{printer.doprint(self.args[0])}}} E", exp)
+        return raised(f"\\operatorname*{{arg\\,min}}_{{{printer.doprint(self.args[0])}}} {energy(self)}", exp)
 
 
 def condition_of(body: Any) -> Any:

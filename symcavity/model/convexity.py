@@ -209,7 +209,7 @@ def _hold_chords(
         raise NotConvex(
             f"{where[0].upper()}{where[1:]} is not convex: {expr} bends downwards near {point}{at}.",
             "convex objectives; constraints g >= 0 with concave g",
-            "check the sign; the cavity equations of a non-convex problem need not describe its minimum",
+            "check the sign; Problem(...) instead is the theory of the lowest minimum",
         )
     for k, parameter in enumerate(parameters):
         signs = {(values[k] > 0, convex) for values, convex in verdicts}

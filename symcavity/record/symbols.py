@@ -9,6 +9,7 @@ from sympy import Expr, Symbol, Tuple
 from symcavity.algebra.door import as_sympy
 from symcavity.algebra.node import Node, raised, replaced_by
 from symcavity.model.kinds import DATUM, FEATURE, Kind
+from symcavity.model.names import latex_name
 from symcavity.model.quantities import Family, SiteQuantity
 from symcavity.model.times import Time
 
@@ -122,7 +123,12 @@ class Emission(Node):
 
 
 class AtStep(Node):
-    """A quantity after step ``t + shift`` of message passing."""
+    """A quantity after step ``t + shift`` of message passing; the step may have another letter than ``t``."""
+
+    @property
+    def letter(self) -> str:
+        """The letter of the step."""
+        return str(self.args[2]) if len(self.args) > 2 else "t"
 
     @property
     def shift(self) -> int:
@@ -141,7 +147,7 @@ class AtStep(Node):
         return self.args[0].is_nonpositive
 
     def _step(self) -> str:
-        return f"t{self.shift:+d}" if self.shift else "t"
+        return f"{self.letter}{self.shift:+d}" if self.shift else self.letter
 
     def _sympystr(self, printer: Any) -> str:
         return f"{printer.doprint(self.args[0])}({self._step()})"
@@ -233,8 +239,7 @@ class CavitySymbol(Symbol):
         return type(self)(base, where, tag, **({"positive": True} if sign > 0 else {"negative": True}))
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        base = "\\eta" if self.name.startswith("eta") else self.name[0]
-        return raised(self._mark(base, printer), exp)
+        return raised(self._mark(latex_name(self.__getnewargs_ex__()[0][0]), printer), exp)
 
     def _mark(self, base: str, printer: Any, *below: str) -> str:
         """The letter, the zeros of the inserted site, its kind where that does not show, and what tells it apart."""
@@ -311,6 +316,6 @@ class ComponentSymbol(CavitySymbol):
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         indices = [printer.doprint(k) for k in self.indices]
         if not self.moves:
-            return raised(self._mark(self.base, printer, *indices), exp)
+            return raised(self._mark(latex_name(self.base), printer, *indices), exp)
         head = CavitySymbol(self.base, self.kind, self.tag.rpartition("_")[0])
         return raised(f"{printer.doprint(head)}({','.join(indices)})", exp)

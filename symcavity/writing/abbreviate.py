@@ -71,14 +71,15 @@ def shorten(
         shown, parts_named = ([_named(row, {best: name}) for row in some] for some in (shown, parts_named))
         made.append(name)
         parts_named.append(best)
-    # what has become short, once its own parts have names, needs none
-    light = {
-        name: part for name, part in zip(made, parts_named, strict=True)
-        if isinstance(part, Frac | Radical) and width(part) < _WORTH
-    }  # fmt: skip
-    for name, part in light.items():
-        shown, parts_named = ([_named(row, {name: part}, ()) for row in some] for some in (shown, parts_named))
-    kept = [(name, part) for name, part in zip(made, parts_named, strict=True) if name not in light]
+    needless: dict[FormulaNode, FormulaNode] = {}
+    for found in (_within_brackets, _short):
+        left = [(name, part) for name, part in zip(made, parts_named, strict=True) if name not in needless]
+        every = [*shown, *(part for _, part in left)]
+        for name in found(left, every):
+            part = parts_named[made.index(name)]
+            shown, parts_named = ([_named(row, {name: part}, ()) for row in some] for some in (shown, parts_named))
+            needless[name] = part
+    kept = [(name, part) for name, part in zip(made, parts_named, strict=True) if name not in needless]
     again = {name: name_of(len(known) + k + 1) for k, (name, _) in enumerate(kept)}
     shown, parts_named = ([_named(row, again, ()) for row in some] for some in (shown, [part for _, part in kept]))
     made = list(again.values())
@@ -86,6 +87,24 @@ def shorten(
     new = list(map(_definition, made, parts_named))
     used = {node for row in (*shown, *new) for node in _nodes(row)}
     return shown, [name for name in old if name in used], new
+
+
+def _short(left: Sequence[tuple[FormulaNode, FormulaNode]], _every: Sequence[Any]) -> list[FormulaNode]:
+    """The names of what has become short, once its own parts have names: it needs none."""
+    return [n for n, part in left if (isinstance(part, Frac | Radical) or _is_average(part)) and width(part) < _WORTH]
+
+
+def _within_brackets(left: Sequence[tuple[FormulaNode, FormulaNode]], every: Sequence[Any]) -> list[FormulaNode]:
+    """The names that stand once, as all that another name's average is of: one name for both is enough."""
+    count = Counter(node for row in every for node in _nodes(row))
+    whole = {items_of(_inside(part)) for _, part in left}
+    return [name for name, _ in left if count[name] == 1 and (name,) in whole]
+
+
+def _inside(part: FormulaNode) -> FormulaNode:
+    """What an average is of; what is none as it is."""
+    core = part.base if isinstance(part, Script) else part
+    return core.body if _is_average(part) and isinstance(core, Fence) else part
 
 
 def _definition(name: FormulaNode, body: FormulaNode) -> Row:

@@ -44,7 +44,9 @@ from symcavity.model.times import Time
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import ResponseElement
 from symcavity.writing.arranging import by_shares, gathered, over_one, signed, spread
+from symcavity.writing.energies import in_lowest_terms, priced, priced_sum, with_squares
 from symcavity.writing.laws import with_named_laws
+from symcavity.writing.letters import with_free_letters
 
 Rule = Callable[[Any], Any]
 _DATA = ("branches", "values", "pairs", "variable")  # what is printed of the data of a step
@@ -62,7 +64,7 @@ def as_shown(derivation: Derivation) -> Derivation:
 
     Expressions pass the rules of ``ANYWHERE``; both sides of an equation pass those of ``SIDES``.
     """
-    derivation = with_named_laws(derivation)
+    derivation = with_free_letters(with_named_laws(derivation))
     side, other = (_in_turn(make(derivation) for make in makers) for makers in (SIDES, ANYWHERE))
 
     def written(obj: Any) -> Any:
@@ -80,6 +82,8 @@ def as_shown(derivation: Derivation) -> Derivation:
         data = {name: written(value) if name in _DATA else value for name, value in step.data.items()}
         if step.rule == "problem":
             data |= {name: [_indexed(e) for e in data[name]] for name in _TYPED if data.get(name)}
+            energy = data.get("minimize")
+            data |= {"minimize": _replacing(priced_sum, Sum)(energy)} if isinstance(energy, Basic) else {}
         steps.append(replace(step, claims=tuple(map(written, step.claims)), data=data))
     results = tuple(map(written, derivation.results))
     return replace(derivation, steps=_once(steps, parameters), parameters=parameters, results=results)
@@ -248,6 +252,18 @@ def _thermal(derivation: Derivation) -> Rule:
     return _replacing(value, Average) if weighed else lambda expr: expr
 
 
+def _energies(_derivation: Derivation) -> Rule:
+    """Prices stand beside what they are added to, forces are in lowest terms, shares are factored."""
+    sums, prices = _replacing(priced_sum, Sum), _replacing(priced, Piecewise)
+    forces = _replacing(in_lowest_terms, Expect)
+    return lambda expr: by_shares(forces(prices(sums(expr))))
+
+
+def _squares(_derivation: Derivation) -> Rule:
+    """Three terms of a sum that are a square are written as one."""
+    return with_squares
+
+
 def _own_names(derivation: Derivation) -> Rule:
     """An average over a Gaussian variable is over one of that name, so that equal ones are one."""
     letters = _indices(derivation)
@@ -285,8 +301,9 @@ def _arranged(_derivation: Derivation) -> Rule:
     return lambda expr: by_shares(gathered(over_one(signed(expr))))
 
 
-ANYWHERE = (_other_letters, _moments, _over_parameters, _by_sources, _of_signs, _of_parts, _thresholds, _thermal)
-SIDES = (_alike, *ANYWHERE, _own_names, _turned_averages, _even_powers, _arranged)
+PARTS = (_of_signs, _of_parts, _thresholds, _thermal, _energies)
+ANYWHERE = (_other_letters, _moments, _over_parameters, _by_sources, *PARTS)
+SIDES = (_alike, *ANYWHERE, _own_names, _turned_averages, _even_powers, _squares, _arranged)
 
 
 def _primed(average: ImplicitAverage) -> Expr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sympy import Expr, Mul, oo, sqrt
+from sympy import Expr, Mul, Symbol, oo, sqrt
 from sympy.core.relational import Relational
 
 from symcavity.model.complementary import Complementary
@@ -16,6 +16,7 @@ from symcavity.model.quantities import Variable
 from symcavity.model.support import bold
 from symcavity.record.derivation import Step
 from symcavity.sites.sets.averages import SLOPE2
+from symcavity.writing.arranging import by_shares
 from symcavity.writing.declared_laws import choices_of, discrete, laws
 from symcavity.writing.fragments import Fragments, formula, listed, over_sites, quantity, small, states_of
 from symcavity.writing.nodes import FormulaNode, Row, in_brackets, joined
@@ -50,6 +51,7 @@ def facts(step: Step) -> Facts:
         "root": sqrt(N),
         "inverse": 1 / N,
         "N": data.get("N", N),
+        "energy": data.get("energy", Symbol("E")),
         "unit": step.data.get("beta") == 1,  # a temperature of one is not written
     }
     own = _FACTS.get(step.rule)
@@ -105,7 +107,7 @@ def _problem(step: Step) -> Facts:
     stated = [family.at_site() for family in dict.fromkeys(q.family for q in typed) if family not in named]
     first: Any
     first, *rest = (f"{sentence(f'problem.{word}')} " for word in ("minimise", "subject", "and"))
-    first = formula("E =") if data.get("beta") else first
+    first = formula(data.get("energy", "E"), "=") if data.get("beta") else first
     rows = [(first, minimize), *((rest[place > 0], condition) for place, condition in enumerate(conditions))]
     parts = [(word, data.get(word)) for word in ("equations", "conditions") if minimize is None]
     declared = [{"what": sentence(f"problem.{word}"), "rows": some} for word, some in parts if some]
@@ -165,6 +167,16 @@ def _self_coupling_mean(step: Step) -> Facts:
     gone = sum(len(step.data.get(name) or ()) for name in ("small", "early"))
     combined = [{"Kind": kind.name.capitalize()} for kind in step.data.get("combined") or ()]
     return {"living": len(step.claims) - gone, "combined": combined}
+
+
+@facts_of("self_coupling")
+def _self_coupling(step: Step) -> Facts:
+    return {"numbered": any(getattr(c.lhs, "tag", "")[:2].isdigit() for c in step.claims)}
+
+
+@facts_of("interpretation")
+def _interpretation(step: Step) -> Facts:
+    return {"more": len(step.claims) > 1}
 
 
 @facts_of("lagrangian")
@@ -394,7 +406,9 @@ def relations(data: Facts) -> list[Any]:
 
 
 def _without_positive(relation: Any) -> Any:
-    """A sign without the parameters that are positive, which do not change it."""
+    """A sign without the parameters that are positive, which do not change it, and with shares factored."""
+    if isinstance(relation, Relational):
+        relation = relation.func(by_shares(relation.lhs), relation.rhs, evaluate=False)
     if not isinstance(relation, Relational) or relation.rhs != 0 or not isinstance(relation.lhs, Mul):
         return relation
     number, body = relation.lhs.as_coeff_Mul()

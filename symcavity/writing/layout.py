@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from sympy import Expr, S
+from sympy import Basic, Expr, S
 
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE
@@ -119,7 +119,8 @@ class _Numbers:
 
     def fields(self, step: Step) -> list[Equation]:
         """The fields that a step speaks of before the system is written down, each by what it is."""
-        said = [row for row in step.data.get("fields", ()) if isinstance(row, Equation) and row not in self.heard]
+        rows = [row for row in step.data.get("fields", ()) if isinstance(row, Equation)]
+        said = [row for row in rows if row not in self.heard and _said(row) not in self.shown]
         self.heard += said
         return said
 
@@ -257,6 +258,8 @@ def _opening(derivation: Derivation, parameters: Sequence[tuple[Any, Any]], alik
 
 def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     step = numbers.alike.one(step)
+    if step.rule == "sources":  # before the sources, which are added to their equations
+        step = replace(step, data={**step.data, "named": numbers.fields(step)})
     said = prose(step)
     if step.rule in _SEPARATE:
         numbers.separate.add(step.key)
@@ -323,7 +326,8 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     blocks += _likewise(repeated, numbers, follows=bool(blocks) and isinstance(blocks[-1], Display))
     _stand_in(step, numbers)
     displayed = [row for part in said.before if isinstance(part, Show) for row in part.rows]
-    here = meanings([*displayed, *step.claims], numbers.notation)
+    drawn = [law for q in step.data.get("quenched") or () if isinstance(law := getattr(q, "law", None), Basic)]
+    here = meanings([*displayed, *drawn, *step.claims], numbers.notation)
     if defined := [*numbers.definitions([*old, *new]), *numbers.fields(step)]:
         here = ["Here ", *listed(defined), ". ", *here]
     if here:
@@ -352,7 +356,8 @@ def _likewise(repeated: Mapping[Equation, int], numbers: _Numbers, *, follows: b
         words: Fragments = ["Likewise "] if follows else []
         words += [*listed(claim.lhs for claim in some), plural(len(some), " is", " are")]
         words += [" given by ", *_cite(span), ", with all that stands on the right at step "] if span else []
-        yield Paragraph((*words, formula("t + 1" if shift else "t"), ". "), goes_on=True)
+        letter = next(iter(some[0].lhs.atoms(AtStep))).letter
+        yield Paragraph((*words, formula(f"{letter} + 1" if shift else letter), ". "), goes_on=True)
         follows = False
 
 

@@ -81,7 +81,7 @@ class CavityPrinter(ConditionPrinter):
 
     def _print_AtStep(self, expr: AtStep, exp: str | None = None) -> Row:
         body, shift = self.row(expr.args[0]), expr.shift
-        step = beside("t", "+" if shift > 0 else "-", str(abs(shift))) if shift else beside("t")
+        step = beside(expr.letter, *(["+" if shift > 0 else "-", str(abs(shift))] if shift else []))
         for place, item in reversed([*enumerate(body.items)]):
             if isinstance(item, Script) and item.sup is not None:  # beside the upper index
                 dated = Script(item.base, item.sub, beside(item.sup, ",", step))

@@ -17,6 +17,7 @@ from symcavity.record.order_parameters import OrderParameter
 from symcavity.record.symbols import AtStep
 from symcavity.writing.abbreviate import repeats
 from symcavity.writing.arranging import gathered
+from symcavity.writing.energies import numerator
 from symcavity.writing.lines import lines, relation_at, width
 from symcavity.writing.nodes import Atom, Row, words
 from symcavity.writing.ordering import is_given, is_negative, speaks_of_sites
@@ -102,6 +103,7 @@ def solved(total: Expr) -> Equation | None:
     """What says that a sum vanishes, by what is known of it: one name, what is given, or two terms; a law stays."""
     sums = total.atoms(Sum)
     total = total.xreplace({part: -part.func(-part.function, *part.limits) for part in sums if is_negative(part)})
+    total = numerator(total)
     terms = Add.make_args(total)
     if len(terms) < 2 or speaks_of_sites(total.xreplace({part: Dummy() for part in total.atoms(Sum)})):
         return None

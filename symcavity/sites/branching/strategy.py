@@ -104,6 +104,10 @@ def sign_relations(site: Site) -> list[Any]:
         for f, s in site.signs.items()
         if site.means.get(f, 0) != 0
     ]
+    if S.true in site.solution.assumed:  # a denominator is positive by the signs that means have
+        known = [m for f in site.means if f not in site.signs and (m := diagonal(site.means[f])).is_zero is False]
+        out += [StrictLessThan(m, 0, evaluate=False) for m in known if m.is_negative]
+        out += [StrictGreaterThan(m, 0, evaluate=False) for m in known if m.is_positive]
     out += [
         StrictGreaterThan(q.at_site(), 0, evaluate=False)
         for q in site.law.quenched()
