@@ -19,6 +19,7 @@ from symcavity.evaluate.given.checked_values import read_values
 from symcavity.evaluate.given.sizes import completed
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solve import solve_bound, task_of
+from symcavity.evaluate.solving.guesses import read_guess
 from symcavity.evaluate.solving.meeting import meet
 from symcavity.method.close import averaged_over, conditions, kind_of_body, over_sites, positive_parts
 from symcavity.method.first import StillSite, is_summed
@@ -200,7 +201,9 @@ def _read(theory: Theory, values: Mapping[Any, Any] | None) -> tuple[Any, ...]:
 
 
 @alone
-def settling(theory: Theory, values: Mapping[Any, Any] | None = None) -> float:
+def settling(
+    theory: Theory, values: Mapping[Any, Any] | None = None, guess: Mapping[Any, Any] | None = None
+) -> float:
     """Return by which factor a step of the state evolution changes small deviations from the solution.
 
     The largest modulus of the eigenvalues of the Jacobian of the map, by central differences, in double. Order
@@ -213,8 +216,9 @@ def settling(theory: Theory, values: Mapping[Any, Any] | None = None) -> float:
     Infeasible, NotConverged
         If the closed equations have no solution at the values, or none was found.
     """
+    near = read_guess(theory, guess)
     theory, rest, task, given, met = _read(theory, values)
-    solution = solve_bound(theory, rest, 15)
+    solution = solve_bound(theory, rest, 15, near)
     env = completed(task.kinds, given.environment("numpy") | {s: float(solution[s]) for s in given.solve_for})
     steps = _Steps(theory, task, given, met, {}, NOTHING[0], env)
     order = [*(s for symbols in steps.places.values() for s in symbols), *theory.system.globals]

@@ -288,14 +288,21 @@ class Theory(StudiedTheory):
 
         return state_evolution(self, values, steps)
 
-    def settling(self, values: Mapping[Any, Any] | None = None) -> float:
+    def settling(self, values: Mapping[Any, Any] | None = None, guess: Mapping[Any, Any] | None = None) -> float:
         """The factor by which a step of the state evolution changes small deviations from the solution.
 
         The order parameters settle where it is below one. Message passing needs this, and a stability below one.
+
+        Parameters
+        ----------
+        values : mapping
+            As those of :meth:`solve`.
+        guess : mapping, optional
+            Of several solutions the one that it leads to, as in :meth:`solve`.
         """
         from symcavity.evaluate.state_evolution import settling
 
-        return settling(self, values)
+        return settling(self, values, guess)
 
     def pair(self, over: Any, of: Any = None, *, means: bool = False) -> Pair | MovingPair:
         """Insert two sites at once: what they have in common at given couplings, while some parameters vary.

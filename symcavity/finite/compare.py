@@ -11,7 +11,7 @@ import numpy as np
 from sympy import Eq, Expr, Sum, Symbol
 
 from symcavity.errors import SymcavityError, ValuesError
-from symcavity.finite.compared_theory import point_of, solved_at
+from symcavity.finite.compared_theory import point_of, solutions_at
 from symcavity.finite.estimates import Estimate, Extrapolation, small_term
 from symcavity.finite.labels import label, label_tex, labelled
 from symcavity.finite.scatter import Scatter
@@ -313,9 +313,10 @@ def compare(
             f"The scatter of {len(sim)} instances with N = {', '.join(map(str, sim.sizes))}.",
             f"one size, and {FEWEST} instances or more",
         )
-    solution = theory
+    solutions = [theory]
     if isinstance(theory, Theory):
-        solution, remark, sim = _solved(theory, sim)
+        solutions, remark, sim = _solved(theory, sim)
+    solution = solutions[0]
     if not hasattr(solution, "__getitem__"):
         raise ValuesError(f"{theory!r} has no values to compare.", "a theory, or a solution of one")
     if observables is None:
@@ -325,21 +326,16 @@ def compare(
         several = not isinstance(observables, str | Expr | Family)
         given = observables if several else [observables]
         chosen = [(_observable(o, sim.system, theory), str(o) if isinstance(o, str | Symbol) else "") for o in given]
-    rows, unmeasured = [], []
+    estimates, unmeasured = [], []
     for observable, typed in chosen:
         try:
-            measured = sim[observable]
+            estimates.append((observable, typed, sim[observable]))
         except SymcavityError as error:
             if observables is not None:
                 raise
             unmeasured.append((label(observable), error.found.replace(str(observable), "{}")))
-            continue
-        try:
-            value, note = float(solution[observable]), ""
-        except SymcavityError as error:
-            value, note = float("nan"), error.found
-        found = scattered(solution, observable, measured, sim.sizes[0]) if scatter else None
-        rows.append(ComparisonRow(observable, value, measured, note, found, typed))
+    tables = [[_row(solution, sim, *estimate, scatter=scatter) for estimate in estimates] for solution in solutions]
+    rows = min(tables, key=_farthest)
     for why, labels in _together(unmeasured).items():
         verb, pronoun = ("was", "it") if len(labels) == 1 else ("were", "them")
         remark += f" {', '.join(labels)} {verb} not measured. {why.replace('{}', pronoun)}"
@@ -356,15 +352,31 @@ def _together(notes: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return found
 
 
-def _solved(theory: Theory, sim: Any) -> tuple[Any, str, Any]:
-    """The theory at the values of a simulation, a remark, and the instances with which it is compared."""
+def _row(
+    solution: Any, sim: Any, observable: Expr, typed: str, measured: Any, *, scatter: bool
+) -> ComparisonRow:
     try:
-        return *solved_at(theory, point_of(sim)), sim
+        value, note = float(solution[observable]), ""
+    except SymcavityError as error:
+        value, note = float("nan"), error.found
+    found = scattered(solution, observable, measured, sim.sizes[0]) if scatter else None
+    return ComparisonRow(observable, value, measured, note, found, typed)
+
+
+def _farthest(rows: list[ComparisonRow]) -> float:
+    """By how many standard errors the worst row of a table is off; infinite where there is no number."""
+    return max((abs(row.z) if np.isfinite(row.z) else np.inf for row in rows if not row.note), default=np.inf)
+
+
+def _solved(theory: Theory, sim: Any) -> tuple[list[Any], str, Any]:
+    """The solutions of a theory at the values of a simulation, a remark, and the instances they are compared with."""
+    try:
+        return *solutions_at(theory, point_of(sim)), sim
     except ValuesError:
         if len(sim.sizes) == 1:
             raise
-    solution, remark = solved_at(theory, point_of(sim.largest))
-    return solution, f"{remark} The theory itself depends on N: only the largest size is compared.".strip(), sim.largest
+    found, remark = solutions_at(theory, point_of(sim.largest))
+    return found, f"{remark} The theory itself depends on N: only the largest size is compared.".strip(), sim.largest
 
 
 def _observable(value: Any, system: System, theory: Any) -> Expr:

@@ -9,6 +9,7 @@ import numpy as np
 from sympy import Rational
 
 from symcavity.algebra.door import as_sympy
+from symcavity.errors import SeveralSolutions
 from symcavity.evaluate.solve import solve_theory
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import FEATURE, Kind
@@ -52,6 +53,18 @@ def solved_at(theory: Theory, point: Mapping[Any, Any]) -> tuple[Any, str]:
     """
     theory, remark = theory_at(theory, point)
     return solve_theory(theory, point), remark
+
+
+def solutions_at(theory: Theory, point: Mapping[Any, Any]) -> tuple[list[Any], str]:
+    """The same with all solutions, of a system that is not declared convex."""
+    try:
+        found, remark = solved_at(theory, point)
+    except SeveralSolutions as error:
+        theory, remark = theory_at(theory, point)
+        several = [solve_theory(theory, point, guess=guess) for guess in error.solutions]
+        said = f"The equations have {len(several)} solutions here; the one nearest to the instances is shown."
+        return several, f"{remark} {said}".strip()
+    return [found], remark
 
 
 def theory_at(theory: Theory, point: Mapping[Any, Any]) -> tuple[Theory, str]:

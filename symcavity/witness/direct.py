@@ -234,7 +234,7 @@ def _valued(theory: Any, claimed: Expr, side: Any, few: int) -> tuple[dict[Any, 
     Where states are all but at rest, an average is the far tail of a Gaussian, of which a grid has no digits: of a
     few points the first is taken at which it is not, if there is one.
     """
-    tails = []
+    tails: list[tuple[dict[Any, Any], dict[Any, Any], Any]] = []
     for first in range(TRIES):
         values, laws = seeded_point(theory, claimed, side, 0, first)
         try:

@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 from sympy import Eq, Heaviside, Max, Rational, Sum, Symbol, sign
 
-from symcavity import Coupling, Feature, N, NotConverged, System, average, i
+from symcavity import (
+    Coupling,
+    Feature,
+    Global,
+    N,
+    NotConverged,
+    Quenched,
+    SeveralSolutions,
+    System,
+    average,
+    i,
+)
+from symcavity.finite.compare import compare
 
 w, j, g = Feature("w"), Symbol("j", integer=True), Symbol("g", positive=True)
 DRIVE = Rational(1, 4)
@@ -66,3 +78,35 @@ def test_rates_that_divide_by_their_power_come_to_rest_where_newton_steps_turn_a
     solution = rates.cavity().solve({})
     seen = sim[average(w[i] ** 2)]
     assert seen.mean == pytest.approx(solution[average(w[i] ** 2)], abs=4 * seen.stderr)
+
+
+def test_of_several_solutions_that_of_the_instances_is_compared():
+    """Infections h/(1 + h) of a positive field h; there is a root at negative ones, at which no instance ends."""
+    mean, half = Symbol("m", positive=True), Rational(1, 2)
+    d = Quenched("d", i, law={Rational(1, 10): half, Rational(3, 10): half})
+    A = Coupling("A", between=(i, i), mean=mean / N, variance=g**2 / N)
+    system = System([Eq(w[i], (1 - w[i]) * (Sum(A[i, j] * w[j], (j, 1, N)) + d[i]))])
+    values, theory = {g: Rational(1, 5), mean: 2}, system.cavity()
+    with pytest.raises(SeveralSolutions) as error:
+        theory.solve(values)
+    below, above = (theory.solve(values, guess=guess) for guess in error.value.solutions)
+    assert float(below["M_w"]) < 0 < float(above["M_w"])
+    simulation = system.simulate(values, N=300, seeds=6)
+    table = theory.compare(simulation)
+    assert table.agrees(4)
+    assert table[average(w[i] ** 2)].theory == pytest.approx(float(above["q_w"]))
+    assert any("2 solutions" in note for note in table.notes)
+    assert compare(below, simulation).worst > 100
+    there, here = (theory.settling(values, guess=guess) for guess in error.value.solutions)
+    assert here < there
+
+
+def test_a_mean_is_held_by_a_global_variable_however_it_is_written():
+    level, J = Global("c"), Coupling("J", between=(i, i), variance=g**2 / N)
+    law = Eq(w[i], Max(0, level - Sum(J[i, j] * w[j], (j, 1, N))))
+    by_sum, by_mean = (
+        System([law, held]).cavity().solve({g: Rational(1, 2)})
+        for held in (Eq(Sum(w[i], (i, 1, N)), N), Eq(average(w[i]), 1))
+    )
+    assert float(by_mean[level]) == pytest.approx(float(by_sum[level]), rel=1e-12)
+    assert float(by_mean[average(w[i])]) == pytest.approx(1, rel=1e-12)

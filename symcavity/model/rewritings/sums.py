@@ -8,7 +8,7 @@ from sympy import Basic, Dummy, Equality, Sum, Symbol
 
 from symcavity.model.averages import Average, Fresh, SiteResponse
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import site_quantities
+from symcavity.model.quantities import Global, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting
 from symcavity.model.site_sums import free_kind
 
@@ -20,17 +20,19 @@ class Sums(Rewriting):
 
     def apply(self, declaration: Declaration) -> Declaration:
         """Return the declaration with sums for averages."""
-        return declaration.mapped(as_sums)
+        adapts = declaration.objective is None and any(e.has(Global) for e in declaration.expressions)
+        return declaration.mapped(lambda value: as_sums(value, is_met=adapts))
 
 
-def as_sums(value: Any) -> Any:
+def as_sums(value: Any, *, is_met: bool) -> Any:
     """A part of a declaration with its averages over sites as sums, divided by the number of sites.
 
-    An equation between averages alone stays as it is: it may as well be meant as a normalization.
+    An equation between averages alone stays as it is, as it may be meant as a normalization, unless it is met by
+    global variables that no equation of their own gives.
     """
     expr = getattr(value, "difference", value)
     nodes = expr.atoms(Average) if isinstance(expr, Basic) else ()
-    if isinstance(value, Equality | Equation):
+    if isinstance(value, Equality | Equation) and not is_met:
         bare = value.xreplace({node: Dummy() for node in nodes})
         if not site_quantities(bare.difference if isinstance(bare, Equation) else bare):
             return value
