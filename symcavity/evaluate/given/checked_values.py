@@ -23,7 +23,7 @@ from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.numbers import exact_value
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.model.averages import Average
-from symcavity.model.kinds import Kind, SiteCount
+from symcavity.model.kinds import Kind, N, SiteCount
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.ranges import check_ranges
 from symcavity.sites.quenched_laws import divides_by, hears_nothing
@@ -102,8 +102,9 @@ def _count(task: Task, exact: Mapping[Symbol, Any], candidates: Sequence[Symbol]
     told = "one" if extra == 1 else extra
     if len(candidates) > extra:
         needed = len(candidates) - extra
+        loads = {kind.ratio: f"{kind.ratio} = {kind.size}/{N}" for kind in task.kinds}
         raise ValuesError(
-            f"Values are missing: {', '.join(map(str, candidates))} "
+            f"Values are missing: {', '.join(loads.get(s, str(s)) for s in candidates)} "
             f"{'are' if len(candidates) > 1 else 'is'} not given"
             + (f", and only {told} of them can be solved for." if extra else "."),
             f"values for all but {told} of {names(task)}" if extra else f"values for {names(task)}",
