@@ -102,7 +102,6 @@ class SmoothMinimum(Branching):
         reach = f"No solution is supported at which {energy}."
         return LawSolution(SmoothSolution(**own_fields, bend=bend, reach=reach), found.signs)
 
-
     def steps(self, site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
         """The energy of the new site, where that is stationary, and the responses of its states."""
         force, means = force_on(site.problem), dict(site.means)
