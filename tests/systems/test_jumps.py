@@ -428,43 +428,6 @@ def test_the_density_where_a_state_jumps_is_one_exponential(spread):
     assert float(found) == pytest.approx(float(rho * spread**2 / (2 - rho)), rel=1e-4)
 
 
-BOUNDED = {alpha: 2, theta: Rational(1, 4), **TEACHER, t: {0: Rational(7, 10), 1: Rational(3, 10)}}
-PRICES = [
-    price,
-    theta * Heaviside(w[i]),
-    theta * sign(w[i]),
-    Piecewise((0, w[i] <= 0), (theta, True)),
-]
-
-
-@pytest.mark.parametrize("price", PRICES)
-def test_a_price_of_weights_that_are_not_negative(price):
-    """A weight at its bound costs nothing, however the price is spelled: the equations by hand."""
-    _, found = solved(Problem(Sum(residue**2, (mu, 1, P)) / 2 + Sum(price, (i, 1, N)), [w[i] >= 0]), BOUNDED)
-    z = np.linspace(-8, 8, 40001)
-    weight = norm.pdf(z) * (z[1] - z[0])
-    slope, error = 0.4, 0.1
-    for _ in range(300):
-        stiff, spread = 2 / (1 + slope), np.sqrt((error + 0.25) / 2)
-        slope = error = kept = 0.0
-        for value, share in ((0, 0.7), (1, 0.3)):
-            free = value + spread * z
-            state = np.where((free > 0) & (stiff * free**2 / 2 > 0.25), free, 0)
-            slope += share * np.sum(weight * state * z) / (spread * stiff)
-            error += share * np.sum(weight * (state - value) ** 2)
-            kept += share * np.sum(weight * (state > 0))
-    assert float(found[average((w[i] - t[i]) ** 2)]) == pytest.approx(error, rel=1e-3)
-    assert float(found[average(w[i] > 0)]) == pytest.approx(kept, rel=1e-3)
-
-
-def test_a_price_at_a_bound_is_verified_and_found_in_instances():
-    problem = Problem(Sum(residue**2, (mu, 1, P)) / 2 + Sum(price, (i, 1, N)), [w[i] >= 0])
-    theory, found = solved(problem, BOUNDED)
-    assert all(verdict.ok for verdict in judge(theory.derivation["feature.solution"]))
-    energy = problem.simulate(BOUNDED, N=14, seeds=12).free_energy
-    assert abs(energy.mean - float(found[theory.free_energy])) < 4 * energy.stderr
-
-
 def test_a_capped_penalty_is_verified():
     """Without its feedback a weight has no curvature: there is no naive theory, and the record says so."""
     capped = Problem(Sum(residue**2, (mu, 1, P)) / 2 + theta * Sum(Min(Abs(w[i]), 1), (i, 1, N))).cavity()
