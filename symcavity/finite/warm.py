@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, Float, Mul, Piecewise, S
+from sympy import Dummy, Eq, Expr, Float, Heaviside, Min, Mul, Piecewise, S
 
 from symcavity.algebra.compiled import compiled
 from symcavity.algebra.gaussian import GaussianAverage
@@ -224,11 +224,16 @@ def _integrated(names: Sequence[Any], bodies: Sequence[Expr]) -> Callable[..., l
 
 
 def _bounded(weight: Weight) -> Expr:
-    """An energy that is out of reach where a bound does not hold."""
+    """An energy that is out of reach where a bound does not hold; that of a lowest state on a step is the lower one."""
+    energy = weight.energy
+    steps = [h for h in sorted(energy.atoms(Heaviside), key=str) if h.args[1] == S.Half]
+    for h in steps if weight.is_cold and not weight.is_field else ():
+        sides = (energy.xreplace({h: side}) for side in (S.Zero, S.One))
+        energy = Piecewise((Min(*sides), Eq(h.args[0], 0)), (energy, True))
     if not weight.bounds:
-        return weight.energy
+        return energy
     inside = Mul(*(Piecewise((1, b >= 0), (0, True)) for b in weight.bounds))
-    return Piecewise((weight.energy, inside > 0), (S(BEYOND), True))
+    return Piecewise((energy, inside > 0), (S(BEYOND), True))
 
 
 def discrete(states: Sequence[SiteQuantity]) -> list[SiteQuantity]:

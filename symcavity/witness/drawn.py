@@ -22,7 +22,7 @@ from symcavity.record.order_parameters import OrderParameter
 from symcavity.witness.points import TRIES, Point, compared, seeded_values
 
 SMALLER = 2  # powers of ten below one: so many that covariances are, and seen all the same
-ALONG = tuple(Rational(k, 8) for k in range(-40, 41))  # of an implicit law, at which its slope has its sign
+ALONG = tuple(Rational(k, 2) for k in range(-10, 11))  # of an implicit law, at which its slope has its sign
 TELLING = Rational(7, 5)  # times the seeded values of quenched parameters
 
 

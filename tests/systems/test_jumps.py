@@ -18,6 +18,7 @@ from symcavity import (
     Feature,
     Global,
     N,
+    NotConverged,
     NotConvex,
     P,
     Problem,
@@ -33,6 +34,7 @@ from symcavity import (
     response,
 )
 from symcavity.errors import NegativeEntropy
+from symcavity.witness.judge import judge
 
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{word.__module__}.{word.__name__}")
@@ -286,10 +288,10 @@ def test_a_memory_that_is_recalled():
     assert abs(np.mean(overlaps) - expected) < 4 * scatter + 1 / size
 
 
-@pytest.mark.parametrize("objective", [Sum(log(1 + heard**2), (mu, 1, P)), Sum(heard**4 - heard**2, (mu, 1, P))])
-def test_energies_that_are_not_laid_out(objective):
+@pytest.mark.parametrize("loss", [log(1 + Abs(heard)), Max(0, heard) ** 4 - heard**2])
+def test_energies_that_are_not_laid_out(loss):
     with pytest.raises(UnsupportedLaw, match=r"cannot be ordered|not quadratic"):
-        Problem(objective + Sum(w[i] ** 2, (i, 1, N))).cavity()
+        Problem(Sum(loss, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N))).cavity()
 
 
 def test_another_word_than_lowest_or_local():
@@ -298,7 +300,6 @@ def test_another_word_than_lowest_or_local():
 
 
 def test_a_record_is_read_back():
-    from symcavity.witness.judge import judge
     from symcavity.writing.exchange import read_derivation, schema
 
     with warnings.catch_warnings():
@@ -425,3 +426,24 @@ def test_the_density_where_a_state_jumps_is_one_exponential(spread):
     rho, values = Rational(1, 4), {alpha: 2, theta: Rational(1, 5), gamma: 0, e: Normal("e", 0, spread)}
     found = theory.solve({**values, t: {0: 1 - rho, 1: rho}})[average((w[i] - t[i]) ** 2)]
     assert float(found) == pytest.approx(float(rho * spread**2 / (2 - rho)), rel=1e-4)
+
+
+def test_a_capped_penalty_is_verified():
+    """Without its feedback a weight has no curvature: there is no naive theory, and the record says so."""
+    capped = Problem(Sum(residue**2, (mu, 1, P)) / 2 + theta * Sum(Min(Abs(w[i]), 1), (i, 1, N))).cavity()
+    assert all(verdict.ok for verdict in judge(capped.derivation["symmetry"]))
+
+
+def test_a_boundary_where_all_is_unstable():
+    held = Problem(-Sum(s[i] * Sum(J[i, j] * s[j], (j, 1, N)), (i, 1, N)) / 2 - theta * Sum(s[i], (i, 1, N))).cavity()
+    with pytest.raises(NotConverged, match="unstable wherever a solution is found"):
+        held.boundary("stability", across={theta: (1, 2)}, values={})
+
+
+def test_jumps_far_out_are_seen():
+    """Random fields of a magnet move the field at which a spin turns."""
+    f, g = Quenched("f", i, law={1: Rational(1, 2), -1: Rational(1, 2)}), Symbol("g", positive=True)
+    pairs = g * Sum(s[i] * Sum(J[i, j] * s[j], (j, 1, N)), (i, 1, N)) / 2
+    magnet = Problem(3 * N * M**2 / 4 - 3 * M * Sum(s[i], (i, 1, N)) / 2 - pairs - 4 * Sum(f[i] * s[i], (i, 1, N)) / 5)
+    step = magnet.cavity().derivation["stability.average"]
+    assert all(verdict.ok for verdict in judge(step))

@@ -12,8 +12,10 @@ from symcavity import (
     P,
     Problem,
     Quenched,
+    Sites,
     UnsupportedLaw,
     ValuesError,
+    Variable,
     average,
     expect,
     i,
@@ -146,3 +148,24 @@ ABOVE = Problem(PAIRS, [Sum(s[i], (i, 1, N)) >= N / 2])
 def test_every_step_is_verified(problem):
     derivation = problem.gibbs(1).cavity().derivation
     assert all(verdict.ok is not False for row in derivation.verify() for verdict in row.verdicts)
+
+
+def test_two_factors_of_a_matrix():
+    """A sparse factor beside one of signs: state evolution by hand; numbers of sites in the energy are ratios."""
+    a, K = Sites("a", "K", "column")
+    u, v, p = Feature("u", values=(0, 1)), Variable("v", a, values=(-1, 1)), Rational(1, 5)
+    tu, tv = Quenched("tu", i, law={1: p, 0: 1 - p}), Quenched("tv", a, law={1: Rational(1, 2), -1: Rational(1, 2)})
+    matrix = Coupling("Y", between=(i, a), mean=sqrt(snr) * tu[i] * tv[a] / N)
+    likelihood = -sqrt(snr) * Sum(u[i] * Sum(matrix[i, a] * v[a], (a, 1, K)), (i, 1, N))
+    own = snr * K / (2 * N) * Sum(u[i] ** 2, (i, 1, N)) + log((1 - p) / p) * Sum(u[i], (i, 1, N))
+    theory = Problem(likelihood + own).gibbs(1).cavity()
+    found = theory.solve({snr: 8, K / N: Rational(3, 2)})
+    sparse, signs = 0.1, 0.5
+    for _ in range(500):
+        signs = np.sum(weight * np.tanh(8 * sparse + np.sqrt(8 * sparse) * z))
+        seen_of = 12 * signs
+        sparse = 0.2 * np.sum(weight / (1 + 4 * np.exp(-seen_of / 2 - np.sqrt(seen_of) * z)))
+    assert float(found[average(expect(u[i]) ** 2)]) == pytest.approx(sparse, rel=1e-9)
+    assert float(found[average(expect(u[i]) * tu[i])]) == pytest.approx(sparse, rel=1e-9)
+    assert float(found[average(expect(v[a]) * tv[a])]) == pytest.approx(signs, rel=1e-9)
+    assert all(row.ok for row in theory.derivation.verify())

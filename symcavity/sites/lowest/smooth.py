@@ -29,6 +29,10 @@ from symcavity.sites.protocol import LawSolution, SiteProblem
 from symcavity.sites.site import Site
 from symcavity.sites.thermal.summed import moving_fields, weight_of
 
+SUPPORTED = "smooth energies that are convex with what the others answer, such as log(1 + h**2); squares between points"
+BENT = (Abs, Heaviside, Max, Min, Piecewise, Relational, sign)
+
+
 @dataclass(frozen=True)
 class SmoothSolution(SiteSolution):
     """A state where its energy is stationary.
@@ -37,9 +41,12 @@ class SmoothSolution(SiteSolution):
     ----------
     bend : Expr
         The curvature of a field's energy with the answer of the others, in units of that of the answer.
+    reach : str
+        What it does not reach, for errors.
     """
 
     bend: Expr = S.One
+    reach: str = ""
 
     def xreplace(self, rule: dict[Any, Any]) -> SiteSolution:
         """Replace symbols throughout, for instance the self-coupling by its mean."""
@@ -51,10 +58,6 @@ class SmoothSolution(SiteSolution):
         return Average(-log(self.bend) / 2)
 
 
-SUPPORTED = "smooth energies that are convex with what the others answer, such as log(1 + h**2); squares between points"
-BENT = (Abs, Heaviside, Max, Min, Piecewise, Relational, sign)
-
-
 class SmoothMinimum(Branching):
     """Laws of a state of lowest energy whose energy is smooth and no square."""
 
@@ -63,7 +66,7 @@ class SmoothMinimum(Branching):
         weight = problem.law.weight
         if weight is None or not weight.is_cold or weight.others or weight.beside or weight.bounds:
             return False
-        if not weight.is_field and getattr(weight.state.family, "values", ()):
+        if not weight.is_field and any(q.family.values for q in weight.states):
             return False
         return not weight.energy.has(*BENT) and not is_square(weight.energy, weight.state)
 
@@ -73,10 +76,8 @@ class SmoothMinimum(Branching):
         moving = moving_fields(problem)
         carriers = [problem.law.carrier(h.declared) for h in moving]
         slope = weight.energy.diff(weight.state)
-        if weight.is_field:
-            own = Equation(weight.mean, -slope)
-        else:
-            own = Equation(slope, Add(*(e.lhs for e in carriers)))
+        pull = Add(*(e.lhs for e in carriers))
+        own = Equation(weight.mean, -slope) if weight.is_field else Equation(slope, pull)
         known: dict[Any, int] = {}
         for heard in moving:
             back = [k.symbol for k in heard.feedback if k.emission.has(weight.mean)]
@@ -89,16 +90,17 @@ class SmoothMinimum(Branching):
             found = solve_with_feedback(replace(problem, law=law, proved=known))
         except IllPosed:
             raise UnsupportedLaw(
-                f"{problem.text}: the energy {weight.energy} may have several minima whatever the others answer, and is "
-                "not made of squares.",
+                f"{problem.text}: the energy {weight.energy} may have several minima whatever the others answer, and "
+                "is not made of squares.",
                 SUPPORTED,
                 "problem.gibbs(beta), of which large beta is the limit",
             ) from None
         strength = Add(*(k.symbol for h in moving for k in h.feedback if k.emission == weight.mean))
         bend = (1 + strength * slope.diff(weight.state)).xreplace({k: k.signed(s) for k, s in found.signs.items()})
         own_fields = {f.name: getattr(found.solved, f.name) for f in fields(found.solved)}
-        return LawSolution(SmoothSolution(**own_fields, bend=bend), found.signs)
-
+        energy = f"the energy {weight.energy} has several minima with what the others answer"
+        reach = f"No solution is supported at which {energy}."
+        return LawSolution(SmoothSolution(**own_fields, bend=bend, reach=reach), found.signs)
 
     def steps(self, site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
         """The energy of the new site, where that is stationary, and the responses of its states."""
