@@ -40,8 +40,12 @@ class Leg:
 
 
 def parameters_of(site: Site, legs: Iterable[Leg]) -> list[Quenched]:
-    """The quenched parameters of a site: those of its law, and of what it sends, such as ``t`` in ``t - w``."""
+    """The quenched parameters of a site: those of its law, and of what it sends, such as ``t`` in ``t - w``.
+
+    What others answer to an emission that is given comes back to the site, and so its parameters are among these.
+    """
     sent = [leg.sent for leg in legs if leg.kind == site.kind and leg.sent is not None]
+    sent += [f.emission for h in site.heard for f in h.feedback]
     return list(dict.fromkeys([*site.law.quenched(), *families(sent, Quenched)]))
 
 

@@ -237,8 +237,8 @@ def pair_of(theory: Theory, observed: Any, over: Any) -> Pair:
         For the naive analysis, states that move, vector fields, labels drawn on a field, and couplings whose variance
         differs from site to site.
     """
-    _refuse(theory)
     varied = varied_families(over, theory.system.quenched, EXAMPLE)
+    _refuse(theory, varied)
     body = observed.at_site() if isinstance(observed, Family) else theory.named_by(observed)
     own = theory.system.own(theory.system.rewritten.observable(Average(body)))
     body = without_fields(theory.system, own).args[0]
@@ -260,7 +260,7 @@ def first_sent(theory: Theory) -> Expr:
     return next(f.emission for kind in theory.inserted for f in theory.system.fields if f.sender == kind and f.states())
 
 
-def _refuse(theory: Theory) -> None:
+def _refuse(theory: Theory, varied: Sequence[Quenched]) -> None:
     if theory.is_naive:
         raise _refused("the naive analysis, whose responses are not those of instances")
     if theory.system.time is not None:
@@ -272,20 +272,20 @@ def _refuse(theory: Theory) -> None:
     for f in theory.system.fields:
         if f.components or f.inner:
             raise _refused(f"the vector field {f.as_sum}")
-        if not f.states():
-            raise _refused(f"{f.as_sum}, a field of what is given")
+        if not f.states() and any(f.emission.has(q.at_site()) for q in varied):
+            raise _refused(f"{f.as_sum}, a field of what varies, and is heard beside what answers")
         if f.coupling.family.variance.has(SiteQuantity):
             raise _refused(f"{f.coupling.family}, whose variance differs from site to site")
 
 
 def _is_mixed(pair: Pair) -> bool:
-    """Whether a kind of sites has parameters that vary beside others that are given."""
+    """Whether a kind of sites has parameters that vary beside others, or fields, that are given."""
     mixed = False
     for site in pair.theory.inserted.values():
         own = parameters_of(site, pair.legs)
-        if labels := [q for q in own if q.given is not None]:
-            raise _refused(f"the label {labels[0]}, drawn on a field")
-        mixed |= 0 < sum(q in pair.over for q in own) < len(own)
+        if labels := [q for q in own if q.given is not None and (q not in pair.over or q.low is not None)]:
+            raise _refused(f"{labels[0]}, drawn on a field, where it is given or a count")
+        mixed |= 0 < sum(q in pair.over for q in own) < len(own) or not all(h.declared.states() for h in site.heard)
     return mixed
 
 

@@ -7,7 +7,8 @@ that varies.  The covariance of ``m`` is that of the fields, with the overlaps o
     p_ab = < E[e_a] E[e_b] >,
 
 in the place of those of one, and these close: the sites are those of the theory, beside a given field ``m``.  The
-covariances and the mean responses of a site are functions of ``m`` and of its other given parameters.
+covariances and the mean responses of a site are functions of ``m`` and of its other given parameters.  A field of given
+emissions, such as a teacher's, is given as a whole; labels that are drawn on it vary.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
 
-from sympy import Expr, S, Symbol, cancel
+from sympy import Abs, Add, Expr, S, Symbol, cancel
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import message_response
@@ -29,6 +30,7 @@ from symcavity.model.kinds import Kind
 from symcavity.model.names import fresh_name
 from symcavity.model.quantities import Quenched, SiteQuantity, Variable
 from symcavity.record.order_parameters import OrderParameter
+from symcavity.sites.labels import JUMPS
 from symcavity.sites.protocol import Heard
 from symcavity.sites.site import Site
 from symcavity.sites.strategies import solved_by
@@ -65,22 +67,46 @@ class GivenPart:
         """The parameters of a site that do not vary, beside its fields."""
         return [q for q in parameters_of(self.theory.inserted[self.kind], self.legs) if q not in self.over]
 
+    @property
+    def trained(self) -> tuple[Heard, ...]:
+        """The fields a part of which varies."""
+        return tuple(h for h in self.theory.inserted[self.kind].heard if h.declared.states())
+
     @cached_property
     def site(self) -> Site:
         """The site that hears the given part of each field beside the part that varies."""
         site = self.theory.inserted[self.kind]
-        rule = {h.declared.symbol: h.declared.symbol + m.at_site() for h, m in self.fields.items()}
+        varies = {h: h.declared.symbol if h in self.trained else S.Zero for h in self.fields}
+        rule = {h.declared.symbol: varies[h] + m.at_site() for h, m in self.fields.items()}
         equations = tuple(Equation(e.lhs.xreplace(rule), e.rhs.xreplace(rule)) for e in site.law.equations)
         pairs = tuple(Complementary(*(q.xreplace(rule) for q in p.pair)) for p in site.law.pairs)
-        problem = replace(site.problem, law=replace(site.law, equations=equations, pairs=pairs))
+        fields = tuple(h.declared for h in self.trained)
+        law = replace(site.law, equations=equations, pairs=pairs, fields=fields)
+        problem = replace(site.problem, law=law, heard=self.trained)
         strategy, solution = solved_by(problem)
         signs = {f.signed(s): s for f, s in solution.signs.items()}
         covariance = {(h.eta, g.eta): e for (h, g), e in self.left.items()}
         return Site(problem.signed(solution.signs), strategy, solution.solved, signs, covariance, site.means)
 
+    @property
+    def jumps(self) -> bool:
+        """Whether the law, or a label, may jump with a field of given emissions."""
+        law = self.theory.inserted[self.kind].law
+        held = [e.difference for e in law.equations] + [q for p in law.pairs for q in p.pair]
+        return any(e.has(*JUMPS, Abs) for e in (*held, *(q.law for q in law.quenched() if q.given is not None)))
+
     def over_fields(self, body: Expr) -> Expr:
-        """The average over the parts of its fields that vary, at given parameters of the site."""
-        return self.site.ensemble.at_site(body).xreplace(self.theory.binding) if body != 0 else S.Zero
+        """The average over the parts of its fields and the labels that vary, at given parameters of the site."""
+        drawn = [q for q in self.theory.inserted[self.kind].law.quenched() if q.given is not None]
+        return self._over_labels(body, drawn).xreplace(self.theory.binding) if body != 0 else S.Zero
+
+    def _over_labels(self, body: Expr, labels: list[Quenched]) -> Expr:
+        if not labels:
+            return self.site.at_labels.at_site(body)
+        label, *others = labels
+        field = next(e.rhs for e in self.site.law.equations if e.lhs == label.given)
+        values = ((value, weight.xreplace({label.given: field})) for value, weight in label.law.args)  # type: ignore[union-attr]
+        return Add(*(w * self._over_labels(body, others).xreplace({label.at_site(): v}) for v, w in values))
 
 
 @dataclass(frozen=True)
@@ -104,14 +130,15 @@ class GivenFields:
         """A site of each kind."""
         taken, out = self._taken, dict[Kind, GivenPart]()
         for kind, site in self.theory.inserted.items():
-            heard = [h for h in site.heard if h.declared.states()]
+            heard = site.heard
             fields = {h: Quenched(fresh_name(taken, f"m_{h.declared.symbol}"), kind.index) for h in heard}
             left: Covariances = {}
             for k, h in enumerate(heard):
                 for g in heard[: k + 1]:
                     name = "_".join(dict.fromkeys(str(f.declared.symbol) for f in (h, g)))
                     symbol = OrderParameter(fresh_name(taken, f"v_{name}"), real=True, positive=h == g or None)
-                    left[h, g] = left[g, h] = S.Zero if site.covariance[h.eta, g.eta] == 0 else symbol
+                    fixed = site.covariance[h.eta, g.eta] == 0 or not (h.declared.states() and g.declared.states())
+                    left[h, g] = left[g, h] = S.Zero if fixed else symbol
             out[kind] = GivenPart(self.theory, kind, self.over, self.legs, fields, left)
         return out
 
@@ -190,7 +217,7 @@ class GivenFields:
                 found.add(one)
         for kind, part in self.parts.items():
             site = self.theory.inserted[kind]
-            for h, g in part.left:
+            for h, g in ((h, g) for h, g in part.left if {h, g} <= {*part.trained}):
                 others = site.covariance[h.eta, g.eta].atoms(OrderParameter) - found
                 if others:
                     name = min(others, key=str)

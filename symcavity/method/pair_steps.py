@@ -95,7 +95,7 @@ def _given_step(given: GivenFields, make: StepMaker) -> Step:
     for kind, part in given.parts.items():
         for h, m in part.fields.items():
             f = h.declared
-            mean = next(e for a, e in given.means.items() if a.sent == f.emission and a.kind == f.sender)
+            mean = next((e for a, e in given.means.items() if (a.sent, a.kind) == (f.emission, f.sender)), f.emission)
             total = Sum(f.coupling * mean.xreplace({f.sender.index: f.sender_index}), *f.limits)
             fields.append({"field": at_zero(m.at_site(), kind), "sum": at_zero(total, kind)})
     parameters = [q.at_site() for part in given.parts.values() for q in part.given]

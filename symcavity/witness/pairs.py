@@ -61,7 +61,7 @@ class LinearInstances:
     def _site(self, kind: Kind) -> _Site:
         """Slopes at the full fields, and the noise that makes the mean squares what they are, site by site."""
         theory, site = self.theory, self.theory.inserted[kind]
-        emissions = [f.emission for f in theory.system.fields if f.sender == kind]
+        emissions = [f.emission for f in theory.system.fields if f.sender == kind and f.states()]
         emissions = list(dict.fromkeys([*([self.pair.observed] if kind == self.pair.kind else []), *emissions]))
         heard = [h for h in site.heard if h.declared.states()]
         local = self._local if self.beside is None else self._beside
@@ -117,14 +117,15 @@ class LinearInstances:
         names = self.beside.given.local
         local = np.array([[point.get(names(a, b), 0.0) for b in fields] for a in sent]).reshape(len(sent), len(fields))
         size = np.array([[point[names(a, b)] for b in sent] for a in sent])
-        return self._at_full(kind, emissions, heard, (local, size, self.beside.left(kind)))
+        trained = [k for k, h in enumerate(self.beside.given.parts[kind].fields) if h in heard]
+        return self._at_full(kind, emissions, heard, (local, size, self.beside.left(kind)[np.ix_(trained, trained)]))
 
     def _at_full(self, kind: Kind, emissions: list[Any], heard: list[Any], found: tuple[Any, ...]) -> tuple[Any, Any]:
         """Slopes at the full fields, and noise, from the responses, the covariances, and those of the fields."""
         local, size, known = found
         back = np.zeros((len(heard), len(emissions)))
         for b, h in enumerate(heard):
-            for k in h.feedback:
+            for k in (k for k in h.feedback if k.through.states()):  # what is given moves means alone
                 back[b, emissions.index(k.emission)] += self.number(self.theory.inserted[kind].means[k.symbol])
         left = size - local @ known.reshape(len(heard), len(heard)) @ local.T
         turn = np.linalg.inv(np.eye(len(emissions)) + local @ back)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sympy import Eq, Rational, Sum, Symbol, exp, symbols, tanh
+from sympy import Eq, Rational, Sum, Symbol, exp, log, sign, symbols, tanh
 from sympy.stats import Normal
 
 from symcavity import (
@@ -14,12 +14,16 @@ from symcavity import (
     P,
     Quenched,
     System,
+    UnsupportedLaw,
     ValuesError,
     Variable,
     alpha,
     i,
     mu,
 )
+from symcavity.method import legs, pair, pair_given
+from symcavity.model.kinds import FEATURE
+from symcavity.witness.judge import judge
 
 HALF = Rational(1, 2)
 x, w, gamma = Coupling("x"), Feature("w"), Symbol("gamma", positive=True)
@@ -95,3 +99,80 @@ def test_labels_of_instances_are_drawn_again_on_their_fields(drawn):
     assert abs(found.mean - expected) < 4 * (found.stderr**2 + error**2) ** 0.5
     with pytest.raises(ValuesError, match="y is drawn on a field that varies with t"):
         sim.dimension(w, over=[t])
+
+
+def test_a_fit_to_drawn_labels_by_random_matrices(drawn):
+    """Each label has the variance that its law has at the field of the teacher, which is given."""
+    problem, values, _, y = drawn
+    expected, error = by_matrices(500, 5)
+    found = problem.cavity().solve(values).dimension(w, over=[y])
+    assert abs(float(found) - expected) < 4 * error + 1 / 500
+
+
+def logistic(count, size=100, draws=60):
+    """The dimension of exact minima by Newton's method, over the labels at given inputs and fields."""
+    found = []
+    for seed in range(count):
+        rng = np.random.default_rng(seed)
+        inputs = rng.normal(size=(2 * size, size)) / size**0.5
+        chance = 1 / (1 + np.exp(-inputs @ rng.choice([-2.0, 2.0], size=size)))
+        fits = np.zeros((draws, size))
+        for row in fits:
+            labeled = np.where(rng.random(2 * size) < chance, 1.0, -1.0)[:, None] * inputs
+            for _ in range(8):
+                answer = 1 / (1 + np.exp(labeled @ row))
+                curved = (labeled * (answer * (1 - answer))[:, None]).T @ labeled + np.eye(size) / 2
+                row += np.linalg.solve(curved, answer @ labeled - row / 2)
+        one, other = (np.cov(half.T) for half in (fits[::2], fits[1::2]))
+        found.append(np.trace(one) * np.trace(other) / (size * np.sum(one * other)))
+    return np.mean(found), np.std(found, ddof=1) / count**0.5
+
+
+def test_a_logistic_regression_over_drawn_labels_by_instances(drawn):
+    _, values, _, y = drawn
+    margin = y[mu] * Sum(x[mu, i] * w[i], (i, 1, N))
+    problem = ConvexProblem(Sum(log(1 + exp(-margin)), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2)
+    expected, error = logistic(8)
+    assert abs(float(problem.cavity().solve(values).dimension(w, over=[y])) - expected) < 4 * error + 1 / 100
+
+
+def test_a_teacher_of_signs_leaves_the_noise_of_a_linear_fit(drawn):
+    """Where all answers are linear the covariances over a noise do not know what is given, and jumps with it."""
+    _, values, t, _ = drawn
+    noise, taught = Quenched("e", mu), sign(Sum(x[mu, i] * t[i], (i, 1, N)))
+
+    def dimension(target):
+        gap = target + noise[mu] - Sum(x[mu, i] * w[i], (i, 1, N))
+        problem = ConvexProblem(Sum(gap**2, (mu, 1, P)) / 2 + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2)
+        at = values if target != 0 else {k: v for k, v in values.items() if k != t}
+        return float(problem.cavity().solve({**at, noise: Normal("e", 0, 1)}).dimension(w, over=[noise]))
+
+    assert dimension(taught) == pytest.approx(dimension(0), rel=1e-12)
+
+
+def test_what_is_sent_back_to_what_is_given_counts_for_the_witness(monkeypatch):
+    """The sabotage: a feature is not told what is given of it, which it hears through the labels."""
+    plain, t = legs.parameters_of, Quenched("t", i, law={3: HALF, -3: HALF})
+    field = Sum(x[mu, i] * t[i], (i, 1, N))
+    y = Quenched("y", mu, law={1: 1 / (1 + exp(-field)), -1: 1 / (1 + exp(field))}, given=field)
+    gap = y[mu] - Sum(x[mu, i] * w[i], (i, 1, N))
+
+    def told():
+        theory = ConvexProblem(Sum(gap**2, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)) / 2).cavity()
+        (verdict,) = judge(next(s for s in theory.pair(over=[y], of=w).derivation if s.key == "pair.given"))
+        return verdict.ok
+
+    assert told()
+
+    def untold(site, found):
+        return plain(site, found) if site.kind != FEATURE else []
+
+    for module in (pair, pair_given):
+        monkeypatch.setattr(module, "parameters_of", untold)
+    assert not told()
+
+
+def test_labels_that_are_given_are_refused(drawn):
+    problem, values, t, y = drawn
+    with pytest.raises(UnsupportedLaw, match="a field of what varies"):
+        problem.cavity().solve(values).dimension(w, over=[t, y])

@@ -20,10 +20,13 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity
 
 REACH = 8.5  # of standard Gaussians
+ENDS = 3.2  # of the variable in which nodes crowd at an end
 COARSEST, LEVELS = 0.5, 6  # the step of the trapezoidal rule, and how often it is halved
 TOGETHER = 500  # sites
 STEPS = 100  # of Broyden's method
 CLOSED = 1e-13  # what overlaps of two draws may differ from their closures by, in units of those of one
+
+Line = tuple[np.ndarray, np.ndarray]  # points and weights
 
 
 @dataclass(frozen=True)
@@ -176,19 +179,34 @@ class GivenNumbers:
         site, part = self.sites[kind], self.given.parts[kind]
         shared = self._matrix(part, self.given.covariance(kind))
         columns, weights = self._given(kind, max(level, 0))
-        step = COARSEST / 2**level
-        line = np.arange(-round(REACH / step), round(REACH / step) + 1) * step
-        density = np.exp(-(line**2) / 2) / np.sum(np.exp(-(line**2) / 2))
-        size, roots = np.linalg.eigh(shared)
-        spread = roots * np.sqrt(np.maximum(size, 0))
-        wide = [k for k in range(len(size)) if size[k] > 0]
-        standard = np.array(list(product(line, repeat=len(wide)))).T
-        fields = spread[:, wide] @ standard
-        share = np.array(list(product(density, repeat=len(wide)))).prod(axis=1)
+        spread, lines = self._spread(part, shared, level)
+        standard = np.array(list(product(*(line for line, _ in lines)))).T
+        fields = spread @ standard
+        share = np.array(list(product(*(density for _, density in lines)))).prod(axis=1)
         count = len(weights)
         points = {q: np.repeat(v, len(share)) for q, v in columns.items()}
         points |= {m: np.tile(row, count) for m, row in zip(part.fields.values(), fields, strict=True)}
         return AtSites(site.at(self.env, self.left(kind), points), np.outer(weights, share).ravel())
+
+    @staticmethod
+    def _spread(part: GivenPart, shared: np.ndarray, level: int) -> tuple[np.ndarray, list[Line]]:
+        """The given parts of fields by independent standard Gaussians, and a rule for each of these.
+
+        Those of given emissions come first; where the law may jump with them, each has a rule for either sign.
+        """
+        first = [k for k, h in enumerate(part.fields) if h not in part.trained]
+        rest = [k for k in range(len(shared)) if k not in first]
+        lower = np.linalg.cholesky(shared[np.ix_(first, first)])
+        along = np.linalg.solve(lower, shared[np.ix_(first, rest)]).T
+        size, roots = np.linalg.eigh(shared[np.ix_(rest, rest)] - along @ along.T)
+        wide = [k for k in range(len(size)) if size[k] > 0]
+        spread = np.zeros((len(shared), len(first) + len(wide)))
+        spread[first, : len(first)], spread[rest, : len(first)] = lower, along
+        spread[rest, len(first) :] = (roots * np.sqrt(np.maximum(size, 0)))[:, wide]
+        step = COARSEST / 2**level
+        line = np.arange(-round(REACH / step), round(REACH / step) + 1) * step
+        even = _weighed(line, np.ones_like(line))
+        return spread, [_halves(step) if part.jumps else even] * len(first) + [even] * len(wide)
 
     def left(self, kind: Kind) -> np.ndarray:
         """The covariances of the parts of the fields of a site that vary."""
@@ -229,6 +247,20 @@ class GivenNumbers:
         columns, weights = law.table(families, level)
         count = len(columns[0])
         return dict(zip(families, columns, strict=True)), np.full(count, 1 / count) if weights is None else weights
+
+
+def _weighed(points: np.ndarray, widths: np.ndarray) -> Line:
+    """The shares of points of a standard Gaussian."""
+    density = np.exp(-(points**2) / 2) * widths
+    return points, density / np.sum(density)
+
+
+def _halves(step: float) -> Line:
+    """A rule that is as good where its function jumps at zero: with nodes that crowd there, on either side."""
+    s = np.arange(-round(ENDS / step), round(ENDS / step) + 1) * step
+    bent = np.pi / 2 * np.sinh(s)
+    points, widths = REACH / (1 + np.exp(-2 * bent)), np.cosh(s) / np.cosh(bent) ** 2
+    return _weighed(np.concatenate([-points[::-1], points]), np.concatenate([widths[::-1], widths]))
 
 
 def _moments(sites: AtSites) -> np.ndarray:
