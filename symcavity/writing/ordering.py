@@ -139,6 +139,8 @@ def is_turned(base: Any) -> bool:
     """Whether a sum reads better with all signs turned: as 1 - alpha S, not as alpha S - 1."""
     if not isinstance(base, Add) or not isinstance(-base, Add):
         return False
+    if any(term.is_Pow and term.base.is_Add and term.exp.is_even for term in base.args):  # (a + b)**2 - c
+        return False
     numbers = [term for term in base.args if term.is_Rational]
     return all(map(is_negative, light_terms(base) or numbers or base.args))
 
