@@ -45,7 +45,7 @@ def seeded_point(
 
 def _holds_at_all_sites(side: Any, values: dict[Any, Any], laws: dict[Any, Any]) -> bool:
     """Whether what a solution assumes of quenched parameters, such as an order of two bounds, holds for their laws."""
-    free = {b.implicit[0] for b in side.solution.branches if b.implicit}
+    free = stationary_states(side)
     for relation in assumed({side.kind: side}):
         told = given_averages(relation, laws).xreplace(values)
         every = [{x: v} for x in told.free_symbols & free for v in ALONG] or [{}]
@@ -53,6 +53,13 @@ def _holds_at_all_sites(side: Any, values: dict[Any, Any], laws: dict[Any, Any])
             if any(told.xreplace({**known, **at}) == S.false for at in every):
                 return False
     return True
+
+
+def stationary_states(side: Any) -> set[Any]:
+    """What names the state at which the energy of a site is stationary: it has one minimum by assumption."""
+    weight = side.law.weight
+    cold = weight is not None and weight.is_cold
+    return {b.implicit[0] for b in side.solution.branches if b.implicit} if cold else set()
 
 
 def _drawn(
@@ -84,7 +91,7 @@ def _drawn(
             laws[q] = dict(q.law) if isinstance(q.law, Tuple) else {S.One / 2: S.One / 2, S(3) / 2: S.One / 2}
     values = {k: v for k, v in point.values.items() if isinstance(k, Symbol) and k not in bound}
     values |= {N: S(30), P: S(30) * values.get(alpha, S.One)}
-    if again // 2 % 2:  # some laws have a solution for answers of the other sign only
+    if again // 2 % 2 and stationary_states(side):  # one minimum is left by answers of one sign only
         values |= {s: -v for s, v in values.items() if isinstance(s, OrderParameter) and s.is_positive is s.is_negative}
     for h in side.heard:  # what adds up to a variance is not negative
         for s in side.covariance[h.eta, h.eta].atoms(OrderParameter) & set(values):

@@ -18,7 +18,7 @@ from symcavity.model.kinds import is_index
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.record.order_parameters import OrderParameter
-from symcavity.witness.drawn import ALONG
+from symcavity.witness.drawn import ALONG, stationary_states
 from symcavity.witness.points import seeded_values
 from symcavity.witness.registry import result, witness
 from symcavity.witness.weights import MODULES, SiteWeight, one_of_each
@@ -60,7 +60,7 @@ def elsewhere(system: Any, kind: Any) -> dict[Any, Expr]:
 
 def admitted(rule: dict[Any, Any], side: Any) -> dict[Any, Any]:
     """The numbers with order parameters so small that all holds which the derivation assumes of them."""
-    free = {b.implicit[0] for b in side.solution.branches if b.implicit}
+    free = stationary_states(side)
 
     def holds(c: Any, known: dict[Any, Any]) -> bool:
         """Whether a condition holds; that of an implicit law at many of its states."""
