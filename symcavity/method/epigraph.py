@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import combinations
+from itertools import chain, combinations
 
 from sympy import Abs, Dummy, Expr, Max, Min, Pow, S, cancel
 
@@ -37,7 +37,7 @@ def _gathered(body: Expr, varying: list[Expr]) -> Expr:
 
     Their multipliers are not unique for themselves, and it is the sum of their factors that has to be positive.
     """
-    groups: list[tuple[Expr, Dummy, dict[Expr, Expr]]] = []
+    places: dict[Expr, list[tuple[Expr, Dummy, dict[Expr, Expr]]]] = {}
     for kink in sorted(body.atoms(Abs, Max, Min), key=str):
         mark = Dummy("t", real=True)
         if len(kink.args) > 2 or not kink.has(*varying or [mark]):
@@ -46,26 +46,32 @@ def _gathered(body: Expr, varying: list[Expr]) -> Expr:
             continue
         first, second = (kink.args[0], S.Zero) if isinstance(kink, Abs) else (*kink.args[::-1],)
         gap = (first - second).expand()
+        groups = places.setdefault(_place(gap, varying), [])
         ratios = [cancel(gap / place) for place, _, _ in groups]
         signs = [None if ratio.has(*varying) else sign_of(ratio) for ratio in ratios]
-        number = next((k for k, sign in enumerate(signs) if sign in (1, -1)), None)
-        if number is None:
+        number = next((k for k, sign in enumerate(signs) if sign in (1, -1)), len(groups))
+        if number == len(groups):
             groups.append((gap, mark, {}))
-            ratio, sign = S.One, 1
-        else:
-            ratio, sign = ratios[number], signs[number] or 1
-        place, hinge, members = groups[-1 if number is None else number]
+            ratios, signs = [*ratios, S.One], [*signs, 1]
+        ratio, sign, (place, hinge, members) = ratios[number], signs[number], groups[number]
         above = ratio * hinge if sign == 1 else -ratio * (hinge - place)  # the positive part of the gap
         if isinstance(kink, Abs):
             members[kink] = 2 * above - gap
         else:
             members[kink] = second + above if isinstance(kink, Max) else first - above
-    for place, hinge, members in groups:
+    for place, hinge, members in chain.from_iterable(places.values()):
         if len(members) > 1:
             body = body.xreplace(members)
             slope = body.diff(hinge)
             body = (body - slope * hinge).expand() + slope.expand() * Max(0, place)
     return body
+
+
+def _place(gap: Expr, varying: list[Expr]) -> Expr:
+    """What gaps have in common that vanish at one place: each by its rate along a variable; zero if not linear."""
+    inner = next((q for q in varying if gap.has(q)), None)
+    rate = S.One if inner is None else gap.diff(inner)
+    return S.Zero if rate.has(*varying) else cancel(gap / rate)
 
 
 def _slopes_at(kink: Expr, mark: Dummy, slope: Expr, varying: list[Expr]) -> list[Expr]:

@@ -7,10 +7,11 @@ gives must be a minimum of the declared problem, which is evaluated straight fro
 import numpy as np
 import pytest
 from scipy.optimize import least_squares
-from sympy import Abs, Eq, Integer, Max, Min, Rational, S, Sum, Symbol, exp, lambdify, log, sign, sqrt
+from sympy import Abs, Eq, Integer, Max, Min, Rational, S, Sum, Symbol, cancel, exp, lambdify, log, sign, sqrt
 
 from symcavity import ConvexProblem, Coupling, Datum, Feature, Global, N, P, Quenched, average, i, mu
 from symcavity.algebra.indexed import explicit, substituted
+from symcavity.method import epigraph
 from symcavity.model.couplings import Coupling as CouplingFamily
 from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.quantities import Quenched as QuenchedFamily
@@ -281,3 +282,16 @@ def test_the_conditions_of_the_paper():
     assert [str(e) for e in system.feature.written()] == ["w[i] = Sum(lambda[mu]*x[mu, i], (mu, 1, P))"]
     assert [str(e) for e in system.datum.written()] == ["h[mu] = Sum(w[i]*x[mu, i], (i, 1, N)) - 1"]
     assert [str(p) for p in system.datum.pairs] == ["0 <= lambda[mu] ⊥ h[mu] >= 0"]
+
+
+def test_places_of_kinks_are_found_one_by_one(monkeypatch):
+    """Each is compared with those at its own place alone: of a loss of a hundred pieces with none."""
+    asked = []
+    monkeypatch.setattr(epigraph, "cancel", lambda expr: asked.append(expr) or cancel(expr))
+    h, counts = Sum(x[mu, i] * w[i], (i, 1, N)), []
+    for count in (6, 12):
+        asked.clear()
+        loss = sum(Max(0, Rational(k, count) - h) for k in range(1, count + 1))
+        ConvexProblem(Sum(loss, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)) / 2).kkt()
+        counts.append(len(asked))
+    assert counts[1] == 2 * counts[0]

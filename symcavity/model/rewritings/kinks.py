@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import accumulate, chain, combinations, pairwise
+from itertools import chain, combinations, pairwise
 from typing import Any
 
 from sympy import (
@@ -42,10 +42,12 @@ from symcavity.model.composition import Rules
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting
 from symcavity.model.rewritings.curved_kinks import by_sides
+from symcavity.model.rewritings.curved_pieces import by_bends, by_places
 from symcavity.model.rewritings.unfolded import one_by_one, unfolded
 from symcavity.model.site_sums import is_total, outer_sums
 
 CASES = (Piecewise, Heaviside, sign)
+LAW_IS_LINEAR = 3  # as long is the row of powers of a square
 ORDERS = (GreaterThan, LessThan, StrictGreaterThan, StrictLessThan)
 
 
@@ -110,7 +112,7 @@ def _rewritten(body: Expr) -> Expr:
     kept = list(marks.values())
     marks |= {g: Dummy(positive=True) for g in body.atoms(Global) if g.is_bounded}  # zero is the limit
     moving = [*marks.values(), *body.atoms(Global)]
-    marked = _by_lines(by_sides(body.xreplace(marks), moving), moving)
+    marked = _by_lines(by_sides(by_places(body.xreplace(marks), moving), moving), moving)
     terms = [_term(term, moving, kept) for term in Add.make_args(unfolded(_apart(marked, moving), moving))]
     stepped = [t for t in terms if any(s.has(*moving) for s in t.atoms(Heaviside, sign))]
     if len(stepped) > 1:  # of which each jumps by itself
@@ -186,7 +188,8 @@ def _labelled_line(gap: Expr, moving: list[Expr], half: Expr) -> tuple[Expr, Exp
 
 def _term(term: Expr, moving: list[Expr], marks: list[Expr]) -> Expr:
     """One term without cases that states decide."""
-    return _on_a_line(term, moving, marks) if _is_cased(term, moving) else term
+    smooth = any(_is_curved(node, moving) for node in term.atoms(Max, Min))
+    return _on_a_line(term, moving, marks, smooth=smooth) if smooth or _is_cased(term, moving) else term
 
 
 def _on_a_line(term: Expr, moving: list[Expr], marks: list[Expr], *, smooth: bool = False) -> Expr:
@@ -217,6 +220,10 @@ def _on_a_line(term: Expr, moving: list[Expr], marks: list[Expr], *, smooth: boo
             # from the piece beyond whose ends nothing bends back
             concave = [sum(bool(c.is_negative) for _, _, row in jumps for c in row) for jumps in every]
             base = concave.index(min(concave))
+            if any(row[1:2] not in ([], [0]) and len(row) > LAW_IS_LINEAR for _, _, row in every[base]):
+                ends = zip(breaks, pairwise(pieces), strict=True)
+                bends = [(right - left).diff(z).xreplace({z: t}).expand() for t, (left, right) in ends]
+                return by_bends([piece.xreplace({z: gap}) for piece in pieces], breaks, bends, gap)
             powers = ((t, way, n, c) for t, way, row in every[base] for n, c in enumerate(row) if c != 0)
             beyond = (c * Max(0, way * (gap - t)) ** n for t, way, n, c in powers)
             return Add(pieces[base].xreplace({z: gap}), *beyond)
@@ -256,11 +263,7 @@ def _bent(term: Expr, gap: Expr, inner: Expr, marks: list[Expr]) -> Expr | None:
         bends.append(bend)
     if not any(bends) and not term.has(Heaviside, sign):
         return None
-    lines = accumulate((bend * (gap - t) for t, bend in zip(breaks, bends, strict=True)), initial=S.Zero)
-    smooth = [piece - line for piece, line in zip(values, lines, strict=True)]
-    cases = [(piece, gap < t) for piece, t in zip(smooth, breaks, strict=False)]
-    kinks = (bend * Max(0, gap - t) for t, bend in zip(breaks, bends, strict=True))
-    return Add(Piecewise(*cases, (smooth[-1], True)), *kinks)
+    return by_bends(values, breaks, bends, gap)
 
 
 def _is_alone(along: Expr, z: Dummy, t: Expr, beside: Expr) -> bool:
@@ -307,10 +310,13 @@ def _apart(body: Expr, moving: list[Expr]) -> Expr:
 
 
 def _is_cased(term: Expr, moving: list[Expr]) -> bool:
-    """Whether states decide cases, or between what is not linear."""
-    if any(_is_moved(node, moving) for node in term.atoms(*CASES)):
-        return True
-    return any(power.base.has(*moving) for node in term.atoms(Max, Min) for a in node.args for power in a.atoms(Pow))
+    """Whether states decide cases."""
+    return any(_is_moved(node, moving) for node in term.atoms(*CASES))
+
+
+def _is_curved(kink: Expr, moving: list[Expr]) -> bool:
+    """Whether it is the largest or the smallest of what is not linear."""
+    return any(power.base.has(*moving) for a in kink.args for power in a.atoms(Pow))
 
 
 def _is_moved(node: Expr, moving: list[Expr]) -> bool:
@@ -319,14 +325,21 @@ def _is_moved(node: Expr, moving: list[Expr]) -> bool:
 
 
 def _gaps(term: Expr, moving: list[Expr]) -> Iterator[Expr]:
-    """What decides the cases of a term, if it is linear in what varies, or what it is a quadratic function of."""
+    """What decides the cases of a term, if it is linear in what varies, or what it is a function of."""
     for node in sorted(term.atoms(*CASES, Abs, Max, Min), key=str):
         if isinstance(node, Piecewise):
             sides = [(r.lhs, r.rhs) for _, test in node.args for r in test.atoms(Relational)]
         else:
             sides = list(combinations(node.args, 2)) if isinstance(node, Max | Min) else [(node.args[0], 0)]
         for first, second in sides:
-            gap = first - second
-            for line in (gap, *(gap.diff(m) for m in moving)):
+            gap = (first - second).expand()
+            for line in (gap, *_combination(gap, moving)):
                 if line.has(*moving) and not any(line.diff(m).has(*moving) for m in moving):
                     yield line
+
+
+def _combination(gap: Expr, moving: list[Expr]) -> list[Expr]:
+    """The linear combination of what varies, of which something is a function: its slopes have fixed proportions."""
+    slopes = {m: gap.diff(m) for m in moving if gap.has(m)}
+    ratios = {m: cancel(slope / next(iter(slopes.values()))) for m, slope in slopes.items()}
+    return [] if any(r.has(*moving) for r in ratios.values()) else [Add(*(r * m for m, r in ratios.items()))]
