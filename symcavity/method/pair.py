@@ -237,8 +237,11 @@ def pair_of(theory: Theory, observed: Any, over: Any) -> Pair:
         For the naive analysis, states that move, vector fields, labels drawn on a field, and couplings whose variance
         differs from site to site.
     """
+    _refuse(theory)
     varied = varied_families(over, theory.system.quenched, EXAMPLE)
-    _refuse(theory, varied)
+    for f in theory.system.fields:
+        if not f.states() and any(f.emission.has(q.at_site()) for q in varied):
+            raise _refused(f"{f.as_sum}, a field of what varies, which is heard beside what answers")
     body = observed.at_site() if isinstance(observed, Family) else theory.named_by(observed)
     own = theory.system.own(theory.system.rewritten.observable(Average(body)))
     body = without_fields(theory.system, own).args[0]
@@ -260,7 +263,7 @@ def first_sent(theory: Theory) -> Expr:
     return next(f.emission for kind in theory.inserted for f in theory.system.fields if f.sender == kind and f.states())
 
 
-def _refuse(theory: Theory, varied: Sequence[Quenched]) -> None:
+def _refuse(theory: Theory) -> None:
     if theory.is_naive:
         raise _refused("the naive analysis, whose responses are not those of instances")
     if theory.system.time is not None:
@@ -272,8 +275,6 @@ def _refuse(theory: Theory, varied: Sequence[Quenched]) -> None:
     for f in theory.system.fields:
         if f.components or f.inner:
             raise _refused(f"the vector field {f.as_sum}")
-        if not f.states() and any(f.emission.has(q.at_site()) for q in varied):
-            raise _refused(f"{f.as_sum}, a field of what varies, and is heard beside what answers")
         if f.coupling.family.variance.has(SiteQuantity):
             raise _refused(f"{f.coupling.family}, whose variance differs from site to site")
 

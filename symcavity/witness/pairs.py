@@ -8,13 +8,12 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sympy import Add, Matrix, Rational, Symbol, Tuple, lambdify
+from sympy import Add, Rational, Symbol, Tuple
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.solutions.given_fields import GivenNumbers
 from symcavity.finite.draw import reciprocal
 from symcavity.method.average import message_response
-from symcavity.method.close import kind_of_body
 from symcavity.method.legs import Leg
 from symcavity.method.pair import Pair
 from symcavity.method.pair_resolvent import Resolvent
@@ -26,6 +25,7 @@ from symcavity.model.quantities import Quenched
 from symcavity.record.derivation import SIMULATION, Step, Verdict
 from symcavity.witness.points import solved_point
 from symcavity.witness.registry import result, witness
+from symcavity.witness.site_sums import SiteSums
 
 SITES, SEEDS, LIMIT, ALLOWED = 600, 5, 5.0, 5.0  # ALLOWED: parts in N that a finite size may contribute
 ARGUMENTS = (-1.0, -0.1)  # of resolvents, in mean eigenvalues: below all of them
@@ -65,14 +65,14 @@ class LinearInstances:
         emissions = list(dict.fromkeys([*([self.pair.observed] if kind == self.pair.kind else []), *emissions]))
         heard = [h for h in site.heard if h.declared.states()]
         local = self._local if self.beside is None else self._beside
-        rows = [local(kind, emissions, heard, point) for point, _ in self._points(kind)]
-        weights = [weight for _, weight in self._points(kind)]
+        rows = [local(kind, emissions, heard, point) for point, _ in self.points(kind)]
+        weights = [weight for _, weight in self.points(kind)]
         ends = np.round(np.cumsum([0.0, *weights]) * self.count[kind]).astype(int)
         which = np.random.default_rng(SEEDS).permutation(np.repeat(np.arange(len(rows)), np.diff(ends)))
         slopes, noise = (np.array([row[k] for row in rows])[which] for k in (0, 1))
         return _Site(emissions, [h.declared for h in heard], slopes, noise)
 
-    def _points(self, kind: Kind) -> list[tuple[dict[Any, Any], float]]:
+    def points(self, kind: Kind) -> list[tuple[dict[Any, Any], float]]:
         """The values of what is given of a site, with their weights."""
         if self.beside is not None:
             sites = self.beside.at(kind, COARSE)
@@ -188,21 +188,6 @@ class LinearInstances:
     def arguments(self) -> list[float]:
         """Arguments of resolvents."""
         return [share * self.number(self.pair.variance) for share in ARGUMENTS]
-
-    def at_points(self, expr: Any, free: list[Any]) -> Any:
-        """An expression in some symbols that stay, with numbers for all else; averages that hold them are sums."""
-        put: dict[Any, Any] = {}
-        for node in sorted(expr.atoms(Average), key=str):
-            if not node.has(*free):
-                put[node] = self.number(node)
-                continue
-            rows = self._points(kind_of_body(node.args[0]))
-            means = {a: self.number(a) for a in node.args[0].atoms(Average)}
-            body = node.args[0].xreplace(means)
-            put[node] = Add(*(float(weight) * body.xreplace(point) for point, weight in rows))
-        expr = expr.xreplace(put)
-        known = (expr.free_symbols - set(free)) & {*self.solution.values, *self.solution.given.exact}
-        return expr.xreplace({s: self.number(s) for s in sorted(known, key=str)})
 
     def measured(self) -> tuple[dict[Symbol, np.ndarray], np.ndarray, list[list[dict[Any, float]]]]:
         """Each number that the claims close, the dimension, and resolvents: one value for each instance."""
@@ -321,15 +306,14 @@ def resolvent(step: Step, _dps: int) -> list[Verdict]:
     symbols = [claim.lhs for claim in step.claims]
     if set(symbols) != set(samples[0][0]):
         return result(SIMULATION, False, "", "not one equation for each number")
-    gaps = Matrix([instances.at_points(claim.rhs, symbols) - claim.lhs for claim in step.claims])
-    call = lambdify([symbols, step.data["argument"]], [gaps, gaps.jacobian(symbols)], "numpy")
+    call = SiteSums(instances, [c.rhs - c.lhs for c in step.claims], symbols, step.data["argument"])
     ok = True
     for k, z in enumerate(instances.arguments):
         seen = np.array([[row[k][s] for s in symbols] for row in samples])
         now = np.mean(seen, axis=0)
         for _ in range(STEPS):  # of Newton's method, from what was measured
             gap, slope = call(now, z)
-            now = now - np.linalg.solve(slope, np.ravel(gap))
+            now = now - np.linalg.solve(slope, gap)
         rounding = len(now) * float(np.finfo(float).eps) * float(max(abs(now)))  # of linear equations of all of them
         ok &= all(_agrees(value, row, instances.features, rounding) for value, row in zip(now, seen.T, strict=True))
     return result(SIMULATION, ok, f"linear instances of {SITES} sites, {SEEDS} seeds", "linear instances differ")

@@ -1,5 +1,7 @@
 """What varies at given couplings, as it is named: parameters of a joint law, labels that are drawn on a field."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sympy import Eq, Rational, Sum, Symbol, exp, log, sign, symbols, tanh
@@ -22,6 +24,7 @@ from symcavity import (
     mu,
 )
 from symcavity.method import legs, pair, pair_given
+from symcavity.model.equations import Equation
 from symcavity.model.kinds import FEATURE
 from symcavity.witness.judge import judge
 
@@ -170,6 +173,16 @@ def test_what_is_sent_back_to_what_is_given_counts_for_the_witness(monkeypatch):
     for module in (pair, pair_given):
         monkeypatch.setattr(module, "parameters_of", untold)
     assert not told()
+
+
+def test_the_resolvent_over_drawn_labels_is_judged_and_a_wrong_one_is_seen(drawn):
+    """Sums over sites that hold the unknowns, with their derivatives; the negative control leaves one term out."""
+    problem, *_, y = drawn
+    step = next(s for s in problem.cavity().pair(over=[y], of=w).derivation if s.key == "pair.resolvent")
+    assert all(v.ok for v in judge(step))
+    first, *others = step.claims
+    wrong = replace(step, claims=(Equation(first.lhs, first.rhs * 21 / 20), *others))
+    assert not all(v.ok for v in judge(wrong))
 
 
 def test_labels_that_are_given_are_refused(drawn):
