@@ -17,7 +17,7 @@ from symcavity.witness.on_grids import heard_by, heard_through, states_at
 from symcavity.witness.registry import result
 
 FIELDS, FAR = 241, 6.0  # places of the field, and how far out, in its standard deviations
-HALVINGS = 12
+HALVINGS = 12  # in the narrowest window, and so many more in a wider one that fields come as close
 SPANS = 1, 8, 64  # windows of fields: parameters of a site may move its jump far out
 JUMP = 1e-3  # of what a state moves by between far fields, where its largest jump is looked for
 ELSEWHERE = Rational(3, 8)  # where the other fields keep still
@@ -34,16 +34,16 @@ def steep(theory: Any, square: Expr) -> list[Verdict]:
         site = SearchedSite(theory, kind)
         state, fields = (lambda at: np.array([site.lowest(float(v))[0] for v in at])), site.fields()
         how = "a search for the lowest state at ever closer fields"
-    ok = any(_jumps(state, far * fields) for far in SPANS)
+    ok = any(_jumps(state, far * fields, HALVINGS + int(np.log2(far))) for far in SPANS)
     return result(BRUTE_FORCE, ok, how, "no jump is found")
 
 
-def _jumps(state: Callable[[np.ndarray], np.ndarray], fields: np.ndarray) -> bool:
+def _jumps(state: Callable[[np.ndarray], np.ndarray], fields: np.ndarray, halvings: int) -> bool:
     """Whether a state jumps at one of some fields, where it moves most: at ever closer fields about that one."""
     found = state(fields)
     k = int(np.argmax(np.abs(np.diff(found))))
     (low, high), ends = fields[k : k + 2], [*found[k : k + 2]]
-    for _ in range(HALVINGS):
+    for _ in range(halvings):
         middle = (low + high) / 2
         (here,) = state(np.array([middle]))
         if abs(here - ends[0]) < abs(here - ends[1]):

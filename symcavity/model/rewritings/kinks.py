@@ -197,7 +197,7 @@ def _on_a_line(term: Expr, moving: list[Expr], marks: list[Expr], *, smooth: boo
 
     What has no kink is left as it is, unless it is to be written by smooth powers.
     """
-    for gap in _gaps(term, moving):
+    for gap in _gaps(term, moving, marks):
         z = Dummy("z", real=True)
         inner = next(m for m in moving if gap.has(m))
         rate = gap.diff(inner)
@@ -324,8 +324,11 @@ def _is_moved(node: Expr, moving: list[Expr]) -> bool:
     return any(test.has(*moving) for _, test in node.args) if isinstance(node, Piecewise) else node.has(*moving)
 
 
-def _gaps(term: Expr, moving: list[Expr]) -> Iterator[Expr]:
-    """What decides the cases of a term, if it is linear in what varies, or what it is a function of."""
+def _gaps(term: Expr, moving: list[Expr], marks: list[Expr]) -> Iterator[Expr]:
+    """What decides the cases of a term, if it is linear in what varies, or what it is a function of.
+
+    Variables that all sites share may only move the places, of which those of the sites alone decide then.
+    """
     for node in sorted(term.atoms(*CASES, Abs, Max, Min), key=str):
         if isinstance(node, Piecewise):
             sides = [(r.lhs, r.rhs) for _, test in node.args for r in test.atoms(Relational)]
@@ -333,7 +336,7 @@ def _gaps(term: Expr, moving: list[Expr]) -> Iterator[Expr]:
             sides = list(combinations(node.args, 2)) if isinstance(node, Max | Min) else [(node.args[0], 0)]
         for first, second in sides:
             gap = (first - second).expand()
-            for line in (gap, *_combination(gap, moving)):
+            for line in (gap, *(_combination(gap, moving) or _combination(gap, marks))):
                 if line.has(*moving) and not any(line.diff(m).has(*moving) for m in moving):
                     yield line
 
