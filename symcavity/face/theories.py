@@ -248,7 +248,9 @@ class Theory(StudiedTheory):
         until, step : int, Fraction, str, optional
             The longest lag, and the step of the scheme, of what is sampled.
         paths, seed : int, optional
-            How many sites are sampled. The cost grows with ``paths * (until/step)**2``.
+            How many sites are sampled, in ten batches. The cost grows with ``paths * (until/step)**2``. Standard errors
+            come from the scatter of the batches. They do not contain the shift by the size of a batch, which falls
+            like ``1/paths``.
 
         Returns
         -------
