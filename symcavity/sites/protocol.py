@@ -172,8 +172,13 @@ class SiteProblem:
             if unordered:  # by how a global variable orders them, choices cannot be told to contradict each other
                 return self.convex and 2 * branches > MOST_BRANCHES
             return self.convex and branches > MOST_BRANCHES and self._has_many_branches()
-        crossed = self.law.pairs and any(len({k.emission for k in h.feedback}) > 1 for h in self.heard)
+        crossed = self.law.pairs and self.is_crossed
         return self.convex and bool(crossed or back > MOST_BACK or back * branches > MOST_TERMS)
+
+    @cached_property
+    def is_crossed(self) -> bool:
+        """Whether what one state sends comes back to another: the signs of such answers are not known."""
+        return any(len({k.emission for k in h.feedback}) > 1 for h in self.heard)
 
     def _has_many_branches(self) -> bool:
         """Whether many choices of members of its pairs do not contradict each other."""

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 import pytest
-from sympy import Abs, Max, Rational, Sum, Symbol, sqrt
+from sympy import Abs, Max, Rational, Sum, Symbol, exp, log, sqrt
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, Sites, alpha, average, i, mu
 
@@ -123,3 +123,34 @@ def test_weights_in_order_against_instances():
     simulation = problem.simulate(values, N=100, seeds=10)
     observables = [average(q) for q in (w[i] ** 2, w[i] * v[i], w[i] * t[i])]
     assert problem.cavity().compare(simulation, observables).worst < 4.5
+
+
+def logistic_and_squares(first, second, tie):
+    """Labels of chance for one output, and a teacher for another one on the same data."""
+    field, other = (Sum(x[mu, i] * u[i], (i, 1, N)) for u in (first, second))
+    losses = log(1 + exp(-o[mu] * field)) + (Sum(x[mu, i] * t[i], (i, 1, N)) - other) ** 2 / 2
+    return ConvexProblem(Sum(losses, (mu, 1, P)) + Sum(tie + gamma * (first[i] ** 2 + second[i] ** 2) / 2, (i, 1, N)))
+
+
+MIXED = {alpha: 2, gamma: Rational(1, 5), t: SIGNS, o: SIGNS}
+
+
+def test_a_smooth_loss_and_squares_on_the_same_data():
+    """The answer of one output to the other has no known sign; tied they are one fit, and untied two."""
+    tied = logistic_and_squares(w, v, theta * (w[i] - v[i]) ** 2 / 2).cavity()
+    weak, strong = both(logistic_and_squares(w, v, 0).cavity().solve(MIXED)), both(tied.solve({**MIXED, theta: 10**7}))
+    one = logistic_and_squares(w, w, 0).cavity().solve(MIXED)
+    assert strong == pytest.approx(3 * [float(one[average(w[i] ** 2)])], rel=1e-5)
+    fields = [Sum(x[mu, i] * e, (i, 1, N)) for e in (w[i], t[i] - v[i])]
+    alone = [Sum(log(1 + exp(-o[mu] * fields[0])), (mu, 1, P)), Sum(fields[1] ** 2 / 2, (mu, 1, P))]
+    for k, (loss, u) in enumerate(zip(alone, (w, v), strict=True)):
+        values = {q: a for q, a in MIXED.items() if q is not (t, o)[k]}
+        by_itself = ConvexProblem(loss + gamma * Sum(u[i] ** 2, (i, 1, N)) / 2).cavity().solve(values)
+        assert weak[k] == pytest.approx(float(by_itself[average(u[i] ** 2)]), rel=1e-6)
+
+
+def test_a_smooth_loss_and_squares_with_fused_weights_against_instances():
+    problem, values = logistic_and_squares(w, v, theta * Abs(w[i] - v[i])), {**MIXED, theta: Rational(1, 2)}
+    simulation = problem.simulate(values, N=100, seeds=10)
+    observables = [average(e) for e in (w[i] ** 2, v[i] ** 2, w[i] * v[i], v[i] * t[i])]
+    assert problem.cavity().compare(simulation, observables).worst < 4

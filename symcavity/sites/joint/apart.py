@@ -115,5 +115,9 @@ def _part(law: JointLaw, needed: frozenset[Expr]) -> JointLaw:
     if not fields or len(equations) + len(pairs) != len(unknowns) or len(kept) == len(rows) == len(law.unknowns):
         return law  # nothing falls apart
     definitions = [(x, e) for x, e in law.definitions if x in found]
+    if not unknowns and definitions:  # fields give all of it: one state is found from its equation, which is linear
+        first = next((x, e) for x, e in definitions if not e.has(*(y for y, _ in definitions)))
+        unknowns, equations = [first[0]], [first[0] - first[1]]
+        definitions.remove(first)
     sources = [s for s in law.sources if s in found]
     return JointLaw(unknowns, fields, equations, pairs, definitions, sources, law.scramble)

@@ -24,20 +24,22 @@ from symcavity.sites.site import Site, response_steps
 class Joint:
     """Laws of convex problems whose states have to be found together, field by field, in numbers.
 
-    Several equations stay after all that is linear was eliminated; or several fields come back to the site in so many
-    ways that its solution is of no use as a formula.
+    Several equations stay after all that is linear was eliminated; or what one state sends comes back to another, by
+    an answer of unknown sign; or several fields come back in so many ways that a formula is of no use.
     """
 
     is_linear = False
 
     def applies(self, problem: SiteProblem) -> bool:
-        """Whether several equations are left, on some branch, that are not linear; or the law is large."""
+        """Whether several equations are left, on some branch, that are not linear; or the law is crossed, or large."""
         if problem.is_large:
             return True
         unknowns = list(problem.law.unknowns)
         equations = [e.difference for e in problem.equations()]
         if len(equations) + len(problem.law.pairs) < 2 or _are_linear([*equations, *_members(problem)], unknowns):
             return False
+        if problem.convex and problem.is_crossed:
+            return True
         pieces = (
             [_one_piece(e, unknowns, last) for e in [*equations, *some]]
             for last in (False, True)
