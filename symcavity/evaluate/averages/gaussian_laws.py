@@ -75,7 +75,7 @@ def _inside(body: Expr, u: Symbol) -> Expr:
     """Average over a standard Gaussian u: term by term, and below the averages that do not depend on it."""
     if not body.has(u):
         return body
-    if body.is_polynomial(u):
+    if _is_polynomial(body, u):
         return Add(*(c * _moment(n) for n, c in enumerate(_powers(body, u, {}))))
     if isinstance(body, Add):
         return Add(*(_inside(term, u) for term in body.args))
@@ -100,6 +100,15 @@ def _inside(body: Expr, u: Symbol) -> Expr:
         if isinstance(wide, Add) and len(wide.args) <= SEVERAL:
             return fixed * Add(*(_inside(term, u) for term in wide.args))
     return fixed * _term(factors, u)
+
+
+def _is_polynomial(body: Expr, u: Symbol) -> bool:
+    """Whether an expression is made of u by sums, products and powers: averages may hold it as well, and bind it."""
+    if body == u or not body.has(u):
+        return True
+    if body.is_Pow:
+        return bool(body.exp.is_Integer and body.exp > 0) and _is_polynomial(body.base, u)
+    return isinstance(body, Add | Mul) and all(_is_polynomial(arg, u) for arg in body.args)
 
 
 def _powers(body: Expr, u: Symbol, known: dict[Expr, list[Expr]]) -> list[Expr]:
