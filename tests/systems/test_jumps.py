@@ -258,9 +258,9 @@ def test_the_minimum_that_is_followed():
     solution = other.derivation["feature.solution"]
     assert solution.data["local"]
     text, follows = (" ".join(one.derivation.to_text().split()) for one in (theory, other))
-    assert "followed as that is turned on, is" in follows
+    assert "followed as the feedback is turned on, is" in follows
     assert "The lowest minimum switches instead at" in follows
-    assert "followed as that is turned on, switches instead" in text
+    assert "followed as the feedback is turned on, switches instead" in text
     assert not MAGNET.cavity().derivation["feature.solution"].data["others"]
 
 
