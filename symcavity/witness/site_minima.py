@@ -130,8 +130,7 @@ def site_costs(theory: Any) -> list[SiteCost]:
         costs[c.kind] += S(STIFF) * missed**2 / 2
         outside[c.kind] += missed**2
     whole = [
-        replace(_site_cost(theory, kind, system.own(cost)), outside=system.own(outside[kind]))
-        for kind, cost in costs.items()
+        _site_cost(theory, kind, system.own(cost), system.own(outside[kind])) for kind, cost in costs.items()
     ]
     parts = [part for site in whole for part in site.apart_from_each_other()]
     for part in parts:
@@ -173,7 +172,7 @@ def _check(theory: Any) -> None:
         raise ValueError("the constraints of the sites differ from the declared ones")
 
 
-def _site_cost(theory: Any, kind: Kind, cost: Expr) -> SiteCost:
+def _site_cost(theory: Any, kind: Kind, cost: Expr, outside: Expr) -> SiteCost:
     system, record, site = theory.system, theory.system.record, theory.inserted[kind]
     heard = [f for f in record.fields if f.hearer == kind and cost.has(f.symbol)]
     messages = {f: system.own(record.messages[f.symbol]) for f in record.fields}
@@ -208,7 +207,7 @@ def _site_cost(theory: Any, kind: Kind, cost: Expr) -> SiteCost:
         gain += emission * ratio * (v.eta + Add(*own))
         for k in (k for k in v.feedback if k.through.states()):
             answers[emission, k.emission] = answers.get((emission, k.emission), S.Zero) + ratio * site.means[k.symbol]
-    cost = (cost - gain).xreplace(given)
+    cost, outside = (cost - gain).xreplace(given), outside.xreplace(given)
     variables = [q for q in site_quantities(cost, Variable) if kind in q.site]
     apart = [f.symbol - found[f][1] * found[f][0].eta for f in trained]
     etas = [h.eta for h in sorted(site.heard, key=lambda h: bool(h.declared.states()))]  # jumps are cut by the grid
@@ -217,5 +216,5 @@ def _site_cost(theory: Any, kind: Kind, cost: Expr) -> SiteCost:
     gaps = (*(curvature - curvature.T), *(answers[a, b] - answers.get((b, a), S.Zero) for a, b in answers))
     count = sum(not h.declared.states() for h in site.heard)
     return SiteCost(
-        kind, cost, tuple(variables), symbols, tuple(apart), curvature, tuple(etas), covariance, gaps, count
+        kind, cost, tuple(variables), symbols, tuple(apart), curvature, tuple(etas), covariance, gaps, count, outside
     )  # fmt: skip

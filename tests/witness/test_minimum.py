@@ -108,3 +108,12 @@ def test_what_shares_a_term_is_searched_together(record):
         sites = site_minima.site_costs(record["minimum"].evidence["theory"])
     data = [s for s in sites if str(s.kind) == "datum"]
     assert [len(s.variables) + len(s.fields) for s in data] == [2]
+
+
+def test_a_bound_on_a_field_that_a_teacher_turns_is_judged():
+    """How far it is missed is told by the teacher's field as well, which is given at a point."""
+    from symcavity.derivations import sign_teacher
+
+    derivation = sign_teacher.problem.cavity().derivation
+    for key in ("minimum", "minimum.slopes"):
+        assert all(verdict.ok for verdict in derivation[key].verdicts(20)), key
