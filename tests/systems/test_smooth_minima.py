@@ -163,3 +163,16 @@ def test_several_minima_are_refused():
     split = regression(LOSSES["geman"][0]).cavity()
     with pytest.raises(NotConverged, match="several minima with what the others answer"):
         split.solve({**AT, alpha: Rational(6, 5), gamma: Rational(1, 20)})
+
+
+@pytest.mark.parametrize(("load", "ridge", "has_one"), [(1, 1, True), (4, AT[gamma], True), (1, AT[gamma], False)])
+def test_a_root_at_which_a_site_has_several_minima_is_no_solution(load, ridge, has_one):
+    """The loss d**2/(1 + d**2) bends down by 1/2 at most: with a response above two some energies have two minima."""
+    loss = Sum(residue**2 / (1 + residue**2), (mu, 1, P))
+    theory = Problem(loss + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2).cavity()
+    values = {**TEACHER, alpha: load, gamma: ridge}
+    if has_one:
+        assert float(theory.solve(values)[response(w)]) < 2
+        return
+    with pytest.raises(NotConverged, match="several minima"):
+        theory.solve(values)

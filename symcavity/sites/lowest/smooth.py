@@ -10,10 +10,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from sympy import Abs, Add, Expr, Heaviside, Max, Min, Piecewise, Poly, PolynomialError, S, log, sign
+from sympy import (
+    Abs,
+    Add,
+    Expr,
+    Heaviside,
+    Max,
+    Min,
+    Piecewise,
+    Poly,
+    PolynomialError,
+    S,
+    StrictGreaterThan,
+    log,
+    sign,
+    simplify,
+)
 from sympy.core.relational import Relational
 
-from symcavity.algebra.signs import sign_of
+from symcavity.algebra.signs import sign_given, sign_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
@@ -96,8 +111,15 @@ class SmoothMinimum(Branching):
                 "problem.gibbs(beta), of which large beta is the limit",
             ) from None
         strength = Add(*(k.symbol for h in moving for k in h.feedback if k.emission == weight.mean))
-        bend = (1 + strength * slope.diff(weight.state)).xreplace({k: k.signed(s) for k, s in found.signs.items()})
+        signed = {k: k.signed(s) for k, s in found.signs.items()}
+        bend = (1 + strength * slope.diff(weight.state)).xreplace(signed)
         own_fields = {f.name: getattr(found.solved, f.name) for f in fields(found.solved)}
+        curvature = (slope.diff(weight.state) + force_on(problem).curvature).xreplace(signed)
+        own_fields["assumed"] += tuple(
+            StrictGreaterThan(simplify(c), 0, evaluate=False)
+            for branch in found.solved.branches
+            if sign_given(c := curvature.xreplace(dict(branch.values)), ()) != 1
+        )
         energy = f"the energy {weight.energy} has several minima with what the others answer"
         reach = f"No solution is supported at which {energy}."
         return LawSolution(SmoothSolution(**own_fields, bend=bend, reach=reach), found.signs)
