@@ -311,10 +311,13 @@ def _settled(branch: Theory, values: Mapping[Any, Any]) -> dict[Symbol, Any] | N
 def settles(theory: Theory, values: Mapping[Any, Any]) -> bool:
     """Whether the state evolution of a convex problem leads to its solution; true of what is not solved by it."""
     bound, rest = bind(theory, values)
-    if len(bound.branches) > 1:  # that of an idle condition first, as a condition that idles is met nowhere
-        return any(_settled(branch, rest) is not None for branch in reversed(bound.branches))
-    found = _evolved(bound, rest)
-    return found is None or found[1] is not None
+    for branch in reversed(bound.branches):  # that of an idle condition first, as a condition that idles is met nowhere
+        if (found := _evolved(branch, rest)) is None:
+            return True
+        whole, root = found
+        if root is not None and (branch is bound or not inadmissible(whole, root.point, solved=True)):
+            return True
+    return False
 
 
 def check_digits(theory: Theory, dps: Any) -> None:

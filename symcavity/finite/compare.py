@@ -335,7 +335,7 @@ def compare(
                 raise
             unmeasured.append((label(observable), error.found.replace(str(observable), "{}")))
     tables = [[_row(solution, sim, *estimate, scatter=scatter) for estimate in estimates] for solution in solutions]
-    rows = min(tables, key=_farthest)
+    rows = min(tables, key=_distance)
     for why, labels in _together(unmeasured).items():
         verb, pronoun = ("was", "it") if len(labels) == 1 else ("were", "them")
         remark += f" {', '.join(labels)} {verb} not measured. {why.replace('{}', pronoun)}"
@@ -363,9 +363,11 @@ def _row(
     return ComparisonRow(observable, value, measured, note, found, typed)
 
 
-def _farthest(rows: list[ComparisonRow]) -> float:
-    """By how many standard errors the worst row of a table is off; infinite where there is no number."""
-    return max((abs(row.z) if np.isfinite(row.z) else np.inf for row in rows if not row.note), default=np.inf)
+def _distance(rows: list[ComparisonRow]) -> float:
+    """The sum of the relative differences of a table, each between zero and two; two where there is no number."""
+    pairs = ((row.theory, row.simulation.mean) for row in rows if row.theory != row.simulation.mean)
+    gaps = (abs(a - b) / max(abs(a), abs(b)) for a, b in pairs)
+    return sum(gap if np.isfinite(gap) else 2.0 for gap in gaps)
 
 
 def _solved(theory: Theory, sim: Any) -> tuple[list[Any], str, Any]:

@@ -57,14 +57,13 @@ def solved_at(theory: Theory, point: Mapping[Any, Any]) -> tuple[Any, str]:
 
 def solutions_at(theory: Theory, point: Mapping[Any, Any]) -> tuple[list[Any], str]:
     """The same with all solutions, of a system that is not declared convex."""
+    theory, remark = theory_at(theory, point)
     try:
-        found, remark = solved_at(theory, point)
+        return [solve_theory(theory, point)], remark
     except SeveralSolutions as error:
-        theory, remark = theory_at(theory, point)
         several = [solve_theory(theory, point, guess=guess) for guess in error.solutions]
-        said = f"The equations have {len(several)} solutions here; the one nearest to the instances is shown."
-        return several, f"{remark} {said}".strip()
-    return [found], remark
+    said = "The equations have several solutions here, which solve(...) lists; of those with a guess= that of the"
+    return several, f"{remark} {said} smallest differences from the instances is shown.".strip()
 
 
 def theory_at(theory: Theory, point: Mapping[Any, Any]) -> tuple[Theory, str]:

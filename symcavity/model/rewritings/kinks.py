@@ -47,7 +47,7 @@ from symcavity.model.rewritings.unfolded import one_by_one, unfolded
 from symcavity.model.site_sums import is_total, outer_sums
 
 CASES = (Piecewise, Heaviside, sign)
-LAW_IS_LINEAR = 3  # as long is the row of powers of a square
+SQUARE = 3  # coefficients, from the constant on; of higher powers the law is not linear
 ORDERS = (GreaterThan, LessThan, StrictGreaterThan, StrictLessThan)
 
 
@@ -220,7 +220,7 @@ def _on_a_line(term: Expr, moving: list[Expr], marks: list[Expr], *, smooth: boo
             # from the piece beyond whose ends nothing bends back
             concave = [sum(bool(c.is_negative) for _, _, row in jumps for c in row) for jumps in every]
             base = concave.index(min(concave))
-            if any(row[1:2] not in ([], [0]) and len(row) > LAW_IS_LINEAR for _, _, row in every[base]):
+            if any(row[1:2] not in ([], [0]) and len(row) > SQUARE for _, _, row in every[base]):
                 ends = zip(breaks, pairwise(pieces), strict=True)
                 bends = [(right - left).diff(z).xreplace({z: t}).expand() for t, (left, right) in ends]
                 return by_bends([piece.xreplace({z: gap}) for piece in pieces], breaks, bends, gap)

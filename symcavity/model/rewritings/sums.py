@@ -27,8 +27,8 @@ class Sums(Rewriting):
 def as_sums(value: Any, *, is_met: bool) -> Any:
     """A part of a declaration with its averages over sites as sums, divided by the number of sites.
 
-    An equation between averages alone stays as it is, as it may be meant as a normalization, unless it is met by
-    global variables that no equation of their own gives.
+    An equation between averages alone stays as it is, as it may be meant as a normalization, unless there are
+    global variables by which a system meets it.
     """
     expr = getattr(value, "difference", value)
     nodes = expr.atoms(Average) if isinstance(expr, Basic) else ()
