@@ -374,7 +374,8 @@ class _Steps:
         def slopes(x: np.ndarray) -> np.ndarray:
             h = _DIFFERENCE * (1 + np.abs(x))
             ends = ((value(x + row, moved=False), value(x - row, moved=False)) for row in np.diag(h))
-            rows = [(up - down) / (2 * d) for (up, down), d in zip(ends, h, strict=True)]
+            with np.errstate(invalid="ignore"):  # both ends may be infinite: no slope there, which the search sees
+                rows = [(up - down) / (2 * d) for (up, down), d in zip(ends, h, strict=True)]
             return np.array(rows).T
 
         return meet(lambda x: (value(x), lambda: slopes(x)), np.array([self.env[g] for g in places]))

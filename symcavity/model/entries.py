@@ -23,14 +23,15 @@ from symcavity.model.kinds import (
 )
 from symcavity.model.laws import componentwise, pair_components
 from symcavity.model.quantities import Global, SiteQuantity
+from symcavity.model.ranges import RELATIONS
 from symcavity.model.refusals import check_words
 from symcavity.model.shared import read_shared
 from symcavity.model.site_sums import free_kind, site_sum
 
 
-def read_entry(condition: Any) -> Complementary | Equation:
-    """Read an entry of ``conditions``: a pair, or an equation that stands there."""
-    if isinstance(condition, Complementary):
+def read_entry(condition: Any) -> Complementary | Any:
+    """Read an entry of ``conditions``: a pair, the bound of a state, or an equation that stands there."""
+    if isinstance(condition, (Complementary, *RELATIONS)):
         return condition
     if isinstance(condition, Eq | Equation):
         return as_equation(condition, "an entry of conditions")

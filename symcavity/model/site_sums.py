@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Piecewise, Sum, Symbol, Tuple
+from sympy import Add, Dummy, Expr, Piecewise, S, Sum, Symbol, Tuple
 
 from symcavity.algebra.indexed import fresh_index
 from symcavity.errors import DeclarationError
 from symcavity.model.averages import Average
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteCount, i, is_index, kind_of_range, mu
-from symcavity.model.quantities import site_quantities
+from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 from symcavity.model.refusals import check_slots
 from symcavity.model.support import stays_whole
 
@@ -201,6 +201,11 @@ def outer_sums(expr: Expr) -> list[Sum]:
 
     walk(expr)
     return found
+
+
+def own_states(expr: Expr) -> list[SiteQuantity]:
+    """The states of the site itself: those that stand outside of sums over other sites."""
+    return site_quantities(expr.xreplace(dict.fromkeys(outer_sums(expr), S.Zero)), Variable, Field)
 
 
 def is_total(expr: Expr) -> bool:

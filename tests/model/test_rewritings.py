@@ -1,5 +1,6 @@
 """Each rewriting keeps what a declaration says: small ones are written out at random numbers, before and after it."""
 
+from collections import defaultdict
 from functools import cache
 from itertools import product
 from random import Random
@@ -126,6 +127,14 @@ DECLARATIONS = {
         None, (Equation(2 * atanh(v[i] / 3), Sum(J[i, j] * v[j], (j, 1, N)) + 1),
                Equation(log(7 + w[i]) - log(5 - w[i]), t[i] / 2)),
     ),
+    "a root": Declaration(
+        None,
+        (
+            Equation(v[i] * (3 - v[i] - Sum(J[i, j] * v[j], (j, 1, N))) + tau, 0),
+            Complementary(w[i], w[i] - v[i]),
+            v[i] >= 0,
+        ),
+    ),
     "a mean": Declaration(over_data((biased(t[i] * y[mu] / N) - y[mu]) ** 2) + size, (biased(1 / N) >= -5,)),
     "a balance": Declaration(
         size, (biased(tau / sqrt(N)) >= 1 + 2 * sqrt(N), biased(tau / sqrt(N)) <= 7 + 2 * sqrt(N))
@@ -219,7 +228,7 @@ def check_rewriting(rewriting, before, after):
     rest = [e for e in after.parts if e not in kept]
     factors = [set() for _ in before.parts]
     if len(rest) < len(before.parts):
-        check_constraints(before, after)
+        (check_constraints if before.objective is not None else check_roots)(before, after)
         return True
     for seed in range(3):
         world = World(seed)
@@ -258,6 +267,22 @@ def check_constraints(before, after):
             assert one == other
             truths.add((kind, one))
     assert {(FEATURE, True), (FEATURE, False), (DATUM, True), (DATUM, False)} <= truths
+
+
+def check_roots(before, after):
+    """Where the first member of a new pair is positive, its second is the equation, up to a sign that stays."""
+    signs = defaultdict(set)
+    for seed in range(20):
+        world = World(seed)
+        for one, other in zip(before.entries, after.entries, strict=False):
+            if one == other:
+                continue
+            gap, value = other.pair
+            for at in points(gap):
+                if world(gap, at) > 0:
+                    signs[one].add(mp.sign(world(one.difference, at)) * mp.sign(world(value, at)))
+                    assert near(abs(world(one.difference, at)), abs(world(value, at) * world(gap, at)))
+    assert [len(found) for found in signs.values()] == [1]
 
 
 @cache

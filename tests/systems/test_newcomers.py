@@ -205,7 +205,7 @@ def test_losses_by_cases_and_steps():
     with pytest.raises(DeclarationError, match="by cases"):
         ConvexProblem(Sum((floor(e[mu]) - h) ** 2, (mu, 1, P)) + S2 / 2)
     n, J = Feature("n"), Coupling("J", between=(i, i), variance=sigma**2 / N)
-    with pytest.raises(UnsupportedLaw, match=r"divide by it: Complementary"):
+    with pytest.raises(UnsupportedLaw, match=r"say which root is meant: Complementary"):
         System([Eq(0, n[i] * (1 - n[i] - Sum(J[i, j] * n[j], (j, 1, N))))]).cavity()
 
 

@@ -13,11 +13,12 @@ from symcavity.model.rewritings.means import Means
 from symcavity.model.rewritings.norms import Norms
 from symcavity.model.rewritings.proportion import Proportion
 from symcavity.model.rewritings.redundant import Redundant
+from symcavity.model.rewritings.roots import Roots
 from symcavity.model.rewritings.spellings import Spellings
 from symcavity.model.rewritings.sums import Sums
 from symcavity.model.rewritings.units import Units
 
 REWRITINGS: tuple[type[Rewriting], ...] = (
-    *(Sums, Spellings, Inverses, Proportion, Kinks, Units, Domains, Redundant),
+    *(Sums, Spellings, Inverses, Roots, Proportion, Kinks, Units, Domains, Redundant),
     *(Kernels, Clock, Coincident, Combined, Emissions, Norms, Means),
 )

@@ -19,8 +19,6 @@ from sympy import (
     Piecewise,
     Pow,
     S,
-    StrictGreaterThan,
-    StrictLessThan,
     Sum,
     fraction,
     log,
@@ -29,11 +27,10 @@ from sympy.logic.boolalg import Boolean
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
+from symcavity.model.ranges import RELATIONS
 from symcavity.model.rewriting import Declaration, Rewriting
 from symcavity.model.rewritings.kinks import bounds_on_lines
 from symcavity.model.site_sums import kind_of_sum, outer_sums, site_sum
-
-ORDERS = (GreaterThan, LessThan, StrictGreaterThan, StrictLessThan)
 
 
 class Domains(Rewriting):
@@ -125,7 +122,7 @@ def _is_end(arg: Expr, cases: tuple[Boolean, ...]) -> bool:
     sides = [side for part in parts for side in _sides(part)]
     if any(_as_strong(side, arg) for side in sides):
         return False
-    orders = all(isinstance(p, ORDERS) or p is S.true for p in parts)
+    orders = all(isinstance(p, RELATIONS) or p is S.true for p in parts)
     if orders and all(_as_strong(-side, arg) for side in sides):
         return True
     raise UnsupportedLaw(
@@ -138,7 +135,7 @@ def _is_end(arg: Expr, cases: tuple[Boolean, ...]) -> bool:
 
 def _sides(condition: Boolean) -> tuple[Expr, ...]:
     """What is positive or zero where a condition holds, as far as it is linear."""
-    if not isinstance(condition, ORDERS):
+    if not isinstance(condition, RELATIONS):
         return ()
     gap = condition.gts - condition.lts
     held = [node for node in gap.atoms(Abs) if gap.coeff(node).is_negative]

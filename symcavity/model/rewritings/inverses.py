@@ -5,9 +5,8 @@ from __future__ import annotations
 from sympy import Add, Expr, Mul, S, atanh, erf, erfinv, exp, log, tanh
 
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting
-from symcavity.model.site_sums import outer_sums
+from symcavity.model.site_sums import own_states
 
 INVERSES = {log: exp, atanh: tanh, erfinv: erf}  # each takes its whole domain to the whole line, one to one
 
@@ -32,10 +31,10 @@ def _solved(equation: Equation) -> Equation:
     if not equation.has(*INVERSES):
         return equation
     terms = Add.make_args(equation.difference)
-    held = [t for t in terms if _states(t)]
+    held = [t for t in terms if own_states(t)]
     rest = Add(*(t for t in terms if t not in held))
     parts = [t.as_independent(*INVERSES, as_Add=False) for t in held]
-    if any(type(node) not in INVERSES or _states(factor) or factor.is_zero is not False for factor, node in parts):
+    if any(type(node) not in INVERSES or own_states(factor) or factor.is_zero is not False for factor, node in parts):
         return equation
     if len(parts) == 1:
         ((factor, node),) = parts
@@ -51,16 +50,11 @@ def _solved(equation: Equation) -> Equation:
     return found or equation
 
 
-def _states(expr: Expr) -> list[SiteQuantity]:
-    """The states of the site itself: those that stand outside of sums over other sites."""
-    return site_quantities(expr.xreplace(dict.fromkeys(outer_sums(expr), S.Zero)), Variable, Field)
-
-
 def _ratio(top: Expr, bottom: Expr, value: Expr) -> Equation | None:
     """The equation ``log(top/bottom) = value``, where both are linear in a state, and positive between two ends."""
-    if not len(_states(top)) == len(_states(bottom)) == len(_states(top * bottom)) == 1:
+    if not len(own_states(top)) == len(own_states(bottom)) == len(own_states(top * bottom)) == 1:
         return None
-    (state,) = _states(top)
+    (state,) = own_states(top)
     a, b = top.diff(state), top.xreplace({state: S.Zero})
     c, d = bottom.diff(state), bottom.xreplace({state: S.Zero})
     linear = all(e.is_number for e in (a, b, c, d))

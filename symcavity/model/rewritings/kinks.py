@@ -23,8 +23,6 @@ from sympy import (
     Piecewise,
     Pow,
     S,
-    StrictGreaterThan,
-    StrictLessThan,
     Sum,
     cancel,
     expand_mul,
@@ -40,6 +38,7 @@ from symcavity.algebra.quadrature import break_points
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.composition import Rules
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
+from symcavity.model.ranges import RELATIONS
 from symcavity.model.rewriting import Declaration, Rewriting
 from symcavity.model.rewritings.curved_kinks import by_sides
 from symcavity.model.rewritings.curved_pieces import by_bends, by_places
@@ -48,7 +47,6 @@ from symcavity.model.site_sums import is_total, outer_sums
 
 CASES = (Piecewise, Heaviside, sign)
 SQUARE = 3  # coefficients, from the constant on; of higher powers the law is not linear
-ORDERS = (GreaterThan, LessThan, StrictGreaterThan, StrictLessThan)
 
 
 class Kinks(Rewriting):
@@ -151,7 +149,7 @@ def _in_one_form(sums: Iterable[Sum]) -> dict[Expr, Expr]:
 def _by_lines(body: Expr, moving: list[Expr]) -> Expr:
     """A body whose cases are decided by what is linear in what varies: ``r**2 <= d**2`` is ``Abs(r) <= d``."""
     conditions = [c for node in body.atoms(Piecewise) for _, c in node.args]
-    gaps = {test: test.lhs - test.rhs for c in conditions for test in c.atoms(*ORDERS)}
+    gaps = {test: test.lhs - test.rhs for c in conditions for test in c.atoms(*RELATIONS)}
     gaps |= {node: node.args[0] for node in body.atoms(Heaviside, sign)}
     lines = {node: _line(gap, moving) for node, gap in gaps.items()}
     rule = {}

@@ -279,8 +279,8 @@ class Layout:
             raise IllPosed(
                 f"{self.text} is not one-to-one: the field does not grow steadily with the state that it fixes.",
                 "smooth laws that have one solution for every value of the field",
-                "check the signs; where a logarithm or 1/R ends is a bound of the problem: h >= 0 beside -log(h), or "
-                "Complementary(R[i], ...) with K/R[i]",
+                "check the signs, and declare those of parameters: Symbol('K', positive=True); where a logarithm or "
+                "1/R ends is a bound of the problem: h >= 0 beside -log(h), or the condition R[i] >= 0 beside K/R[i]",
             )
 
     def _tile(

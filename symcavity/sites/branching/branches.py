@@ -267,8 +267,8 @@ class SitePuzzle:
             raise UnsupportedLaw(
                 f"{self.text}: the field does not stand linearly in {equation} = 0.",
                 "laws that contain their random field linearly",
-                "where a state multiplies a field, divide by it: Complementary(n[i], ...) for n[i]*(...) = 0; "
-                "Complementary(R[i], 1 + field - K[i]/R[i]) for K[i] - R[i] - R[i]*field",
+                "where a state multiplies a field, say which root is meant: Complementary(n[i], ...) for n[i]*(...) = "
+                "0; the condition R[i] >= 0 beside K[i] - R[i] - R[i]*field = 0",
             )
         psi = (self.inner - equation / slope).expand(multinomial=False)
         conditions = [of_one_sign(c) for c in conditions]
