@@ -28,8 +28,9 @@ class BipartiteSystem(WithInstances, SystemData):
         Equations of a site (one free index, such as ``i`` or ``mu``), whose coupling to other sites is a sum
         ``Sum(x[mu, i]*..., (i, 1, N))``; and global conditions without a free index, such as
         ``Eq(Sum(y[mu]*lam[mu], (mu, 1, P)), 0)``.
-    conditions : sequence of Complementary
-        Complementarity conditions of a site.  Equations and pairs may be in either list.
+    conditions : sequence of Complementary, or bounds
+        Complementarity conditions of a site; ``n[i] >= 0`` where the equation of ``n[i]`` has several roots.
+        Equations and pairs may be in either list.
     fixed : sequence of Eq
         Conditions on averages, ``Eq(average(w[i]**2), 1/kappa**2)``.
     initial : sequence of Eq

@@ -23,7 +23,7 @@ from symcavity.model.convex_law import holds_set, regime_of
 from symcavity.model.quantities import Family, SiteQuantity, Variable
 from symcavity.model.support import stays_whole
 from symcavity.model.system import System
-from symcavity.model.typed import observable_of
+from symcavity.model.typed import in_list, observable_of
 from symcavity.shapes.base import WHOLE
 from symcavity.writing.displays import Formula, html
 
@@ -285,7 +285,7 @@ def compare(
         solution is taken as it is.
     sim : Simulation or Simulations
         The simulation; several sizes are extrapolated in 1/N.
-    observables : iterable of Expr, optional
+    observables : Expr or iterable of Expr, optional
         Averages, sums, responses and their combinations; by default second moments, means and signs of
         the variables, responses, and what the declaration has names for.
     scatter : bool
@@ -323,8 +323,7 @@ def compare(
         chosen = [(observable, "") for observable in default_observables(sim.system)]
         chosen += [(observable_of(name, sim.system), str(name)) for name in sim.system.named]
     else:
-        several = not isinstance(observables, str | Expr | Family)
-        given = observables if several else [observables]
+        given = in_list(observables)
         chosen = [(_observable(o, sim.system, theory), str(o) if isinstance(o, str | Symbol) else "") for o in given]
     estimates, unmeasured = [], []
     for observable, typed in chosen:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sympy import Expr
@@ -15,6 +15,7 @@ from symcavity.finite.given_values import read_values
 from symcavity.finite.moving import MovingComparison, MovingEstimate, MovingSimulation, simulate_moving
 from symcavity.finite.tables import counted
 from symcavity.model.system import System
+from symcavity.model.typed import in_list
 
 
 class FlowSimulation:
@@ -46,8 +47,8 @@ class FlowSimulation:
         at = None if since is None else whole_steps(since, "since", self.step)
         return self.inner.dimension(what, whole_steps(lag, "lag", self.step), over=over, since=at, draws=draws)
 
-    def compare(self, run: Any, observables: Iterable[Any]) -> MovingComparison:
-        """Hold a run of the theory against these instances: scheme against scheme, so that no step is too long.
+    def compare(self, run: Any, observables: Any = None) -> MovingComparison:
+        """Compare a run of the theory with these instances: scheme against scheme, so that no step is too long.
 
         Raises
         ------
@@ -60,7 +61,8 @@ class FlowSimulation:
                 f"The run has steps of {', '.join(map(str, own)) or 'one'}, and the simulation of {self.step}.",
                 "a simulation with the step of the run, or half of it",
             )
-        return self.inner.compare(own[self.step], [self.words(key) for key in observables])
+        keys = None if observables is None else [self.words(key) for key in in_list(observables)]
+        return self.inner.compare(own[self.step], keys)
 
     def __len__(self) -> int:
         return len(self.inner)

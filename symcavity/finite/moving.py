@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sympy import Expr
 
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.evaluate.moving.run import Observables, combined
@@ -19,11 +20,12 @@ from symcavity.finite.given_values import read_values
 from symcavity.finite.labels import label
 from symcavity.finite.tables import aligned, counted
 from symcavity.finite.trajectory import MovingSetup, Trajectory
-from symcavity.model.averages import SiteResponse
+from symcavity.model.averages import SiteResponse, average
 from symcavity.model.keywords import known_options
 from symcavity.model.motion import is_shared
 from symcavity.model.system import System
 from symcavity.model.times import step_of
+from symcavity.model.typed import in_list
 
 
 @dataclass(frozen=True)
@@ -95,18 +97,18 @@ class MovingSimulation:
             self._known[key] = MovingEstimate(np.array(samples, dtype=float))
         return self._known[key]
 
-    def compare(self, run: Any, observables: Iterable[Any]) -> MovingComparison:
-        """Hold a run of the theory against these instances.
+    def compare(self, run: Any, observables: Any = None) -> MovingComparison:
+        """Compare a run of the theory with these instances; by default the second moments of what moves at sites.
 
         Raises
         ------
         ValuesError
             If they are about other steps or other values.
         """
-        entries = list(observables)
+        entries = default_observables(self.setup.system) if observables is None else in_list(observables)
         if not entries:
             raise ValuesError(
-                "Nothing is compared.", "a list of observables", "run.compare(sim, [average(x[i, t]**2)])"
+                "Nothing is compared.", "observables, one or a list", "run.compare(sim, average(x[i, t]**2))"
             )
         if len(run.times) != len(self.times):
             raise ValuesError(
@@ -156,6 +158,13 @@ class MovingSimulation:
 
     def __repr__(self) -> str:
         return f"<{counted(len(self))} with N = {self.N}, over the steps 0 to {self.times[-1]}>"
+
+
+def default_observables(system: System) -> list[Expr]:
+    """The second moment of each state that moves and that the user has named, at an open time."""
+    named = system.rewritten.typed.names
+    states = [q for law in system.laws.values() for q in law.unknowns if q.time is not None and q.family.name in named]
+    return [average(q**2) for q in dict.fromkeys(q.now for q in states)]
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ from symcavity.method.messages import conditions_met
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import Kind
 from symcavity.model.system import System
-from symcavity.model.typed import observable_of
+from symcavity.model.typed import in_list, observable_of
 from symcavity.writing.displays import Formula, html
 
 _SHOWN = (0, 1, 2, 3, 5, 10, 20, 40, 80, 160)  # steps in a table
@@ -271,7 +271,7 @@ class MessagePassing(Instances):
         return state_evolution(theory_at(theory, point)[0], point, steps or self.steps)
 
     def compare(
-        self, theory: Any, observables: Iterable[Any] | None = None, steps: Iterable[int] = (1, 2, 3, 5, 10)
+        self, theory: Any, observables: Any = None, steps: Iterable[int] = (1, 2, 3, 5, 10)
     ) -> Comparison:
         """Compare each step with state evolution, which is the closed equations as a map.
 
@@ -279,7 +279,7 @@ class MessagePassing(Instances):
         ----------
         theory : Theory or StateEvolution
             A theory is evolved at the values and sizes of this run.
-        observables : iterable of Expr, optional
+        observables : Expr or iterable of Expr, optional
             By default second moments, means and signs of the variables, and responses.
         steps : iterable of int
             After which steps.
@@ -287,7 +287,7 @@ class MessagePassing(Instances):
         evolution = theory if isinstance(theory, StateEvolution) else self.evolution(theory)
         wanted = [k for k in steps if 0 <= k <= min(self.steps, evolution.steps)]
         rows = []
-        for observable in default_observables(self.system) if observables is None else observables:
+        for observable in default_observables(self.system) if observables is None else in_list(observables):
             measured, expected = self[observable], evolution[observable]
             for k in wanted:
                 name = Symbol(f"{label(observable)} after {k} step{'s' if k != 1 else ''}")

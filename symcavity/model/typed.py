@@ -188,6 +188,11 @@ def read_observable(text: str, system: System, more: Iterable[Symbol] = ()) -> E
         ) from None
 
 
+def in_list(observables: Any) -> list[Any]:
+    """The observables that a user gives: one, or several in a definite order."""
+    return [observables] if isinstance(observables, str | Expr | Family) else list(observables)
+
+
 def observable_of(key: Any, system: System, more: Iterable[Symbol] = (), hint: str = "") -> Expr:
     """What a user names an observable by: an expression as it is, a text read in the words of a declaration.
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sympy import Eq, Rational, Sum, Symbol, exp, log, symbols, tanh
+from sympy import Eq, Rational, Sum, Symbol, exp, log, sqrt, symbols, tanh
 from sympy.stats import Normal
 
 from symcavity import (
@@ -188,3 +188,23 @@ def test_a_shared_number_that_is_a_factor_of_an_average():
     run = agrees(system, {g: "1/2", c: "1/2", a: {1: "3/4", -1: "1/4"}}, [b[t], both], until=4)
     assert run[both] == pytest.approx(run[b[t]] * run[average(x[i, t] ** 2)], rel=0.01)  # batches differ
     assert run[b[t]][1] == pytest.approx(0.5, rel=1e-12)
+
+
+def test_a_root_of_a_mean_divides_at_each_step():
+    """A field divided by the norm of the states has the variance g^2 whatever they are: q(t) = g^2 from step one on."""
+    W = Coupling("W", between=(i, i), variance=g**2 / N)
+    field = Sum(W[i, j] * x[j, t], (j, 1, N))
+    values = {g: 2, a: Normal("z", 0, 1)}
+    for root in (sqrt(average(x[i, t] ** 2)), (average(x[i, t] ** 2) ** 2) ** Rational(1, 4)):
+        system = System([Eq(x[i, t + 1], field / root)], initial=[Eq(x[i, 0], a[i])])
+        run = system.cavity().evolve(values, until=3)
+        assert np.allclose(run[average(x[i, t] ** 2)][1:], 4, rtol=1e-9)
+        sim = system.simulate(values, N=200, seeds=8, until=3)
+        assert run.compare(sim, average(x[i, t] ** 2)).rows[0].rms < 3
+
+
+def test_what_is_compared_by_default():
+    """The states that were declared; names that the engine brings in are no states of the user."""
+    values = {g: Rational(1, 2), c: 1, a: Normal("z", 0, 1)}
+    table = NETWORK.cavity().evolve(values, until=2).compare(NETWORK.simulate(values, N=50, seeds=4, until=2))
+    assert [row.observable for row in table.rows] == [average(x[i, t] ** 2)]

@@ -211,14 +211,15 @@ class FlowRun:
                 self._known[key] = 2 * fine - coarse, gap
         return self._known[key]
 
-    def compare(self, sim: Any, observables: Any) -> Any:
+    def compare(self, sim: Any, observables: Any = None) -> Any:
         """Hold this run against instances of the same declaration: scheme against scheme, at the step of the instances.
 
         Parameters
         ----------
         sim : FlowSimulation
             What ``system.simulate(..., until=, step=)`` returned.
-        observables : sequence of Expr
+        observables : Expr or sequence of Expr, optional
+            By default the second moments of the states.
         """
         return sim.compare(self, observables)
 

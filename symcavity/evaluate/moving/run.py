@@ -185,14 +185,15 @@ class MovingRun:
         found = np.stack([self.runner.states[q.now][step_of(q.time, int(k))][:, 0] for k in steps], axis=1)
         return found.reshape((len(found), *(len(self.times) if t in own else 1 for t in times)))
 
-    def compare(self, sim: Any, observables: Any) -> Any:
+    def compare(self, sim: Any, observables: Any = None) -> Any:
         """Compare this run with instances of the same declaration, run over the same steps.
 
         Parameters
         ----------
         sim : MovingSimulation
             What ``system.simulate(..., until=)`` returned.
-        observables : sequence of Expr
+        observables : Expr or sequence of Expr, optional
+            By default the second moments of the states.
         """
         return sim.compare(self, observables)
 

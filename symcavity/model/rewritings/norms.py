@@ -62,6 +62,8 @@ class Norms(Rewriting):
             total, power = node.args
             if power.is_Integer or not power.is_number or not is_total(total):
                 continue
+            if any(q.time is not None for q in site_quantities(total)):
+                continue  # of states that move: a function of their mean, which has a name at each time
             unit = _unit(total)
             total = (total / unit).expand(deep=False)
             key = total.as_dummy()
