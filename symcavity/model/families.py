@@ -15,10 +15,11 @@ from sympy import Basic, Derivative, Expr, S, Symbol, Tuple
 
 from symcavity.algebra.door import as_sympy
 from symcavity.algebra.indexed import fresh_index
+from symcavity.algebra.node import part
 from symcavity.algebra.signs import FewValued
 from symcavity.algebra.text import text
 from symcavity.errors import DeclarationError
-from symcavity.model.atoms import DataAtom
+from symcavity.model.atoms import DataAtom, entry
 from symcavity.model.kinds import Kind, is_index
 from symcavity.model.names import latex_name
 from symcavity.model.times import Time, read_time
@@ -43,10 +44,7 @@ class Family(DataAtom):
         """The declared name."""
         return str(self._data[0])
 
-    @property
-    def components(self) -> Tuple:
-        """The range ``(a, 1, D + 1)`` of the inner component index, or an empty tuple."""
-        return self._data[1]
+    components: Tuple = entry(1, "The range ``(a, 1, D + 1)`` of the inner component index, or an empty tuple.")
 
     @property
     def slots(self) -> tuple[Kind, ...]:
@@ -161,10 +159,7 @@ class SiteQuantity(FewValued, Expr):
                 )
         return Expr.__new__(cls, family, *indices)
 
-    @property
-    def family(self) -> Family:
-        """The family that this quantity belongs to."""
-        return self.args[0]
+    family: Family = part(0, "The family that this quantity belongs to.")
 
     @property
     def few(self) -> tuple[Expr, ...]:

@@ -7,9 +7,9 @@ from typing import Any
 from sympy import Expr, Sum
 
 from symcavity.algebra.door import as_sympy
-from symcavity.algebra.node import Node
+from symcavity.algebra.node import Node, part
 from symcavity.errors import DeclarationError
-from symcavity.model.atoms import DataAtom
+from symcavity.model.atoms import DataAtom, entry
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.names import family_name
@@ -59,15 +59,8 @@ class Kernel(DataAtom):
         """The declared name."""
         return str(self._data[0])
 
-    @property
-    def functions(self) -> Coupling:
-        """The eigenfunctions at the examples."""
-        return self._data[1]
-
-    @property
-    def values(self) -> Quenched:
-        """The eigenvalues."""
-        return self._data[2]
+    functions: Coupling = entry(1, "The eigenfunctions at the examples.")
+    values: Quenched = entry(2, "The eigenvalues.")
 
     def __getitem__(self, index: Any) -> KernelValue:
         """The kernel at two examples."""
@@ -85,10 +78,7 @@ class Kernel(DataAtom):
 class KernelValue(Node):
     """The value of a kernel at two examples."""
 
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel."""
-        return self.args[0]
+    kernel: Kernel = part(0, "The kernel.")
 
     @property
     def free_symbols(self) -> set[Any]:

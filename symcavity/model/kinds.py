@@ -12,7 +12,7 @@ from typing import Any
 from sympy import Expr, S, Symbol, sqrt
 
 from symcavity.errors import DeclarationError
-from symcavity.model.atoms import DataAtom
+from symcavity.model.atoms import DataAtom, entry
 
 
 class _OfKind(Symbol):
@@ -125,10 +125,7 @@ class Kind(DataAtom):
         """The number of sites."""
         return _symbol_of(self, "SiteCount")
 
-    @property
-    def ratio(self) -> Expr:
-        """The number of sites over N."""
-        return self._data[4]
+    ratio: Expr = entry(4, "The number of sites over N.")
 
     @property
     def upper(self) -> bool:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from sympy import Dummy, Expr, Min, Mul, S, Sum, Symbol, Tuple
 
 from symcavity.algebra.door import as_sympy
-from symcavity.algebra.node import Node, raised, replaced_by
+from symcavity.algebra.node import Node, part, raised, replaced_by
 from symcavity.errors import DeclarationError
-from symcavity.model.atoms import DataAtom
+from symcavity.model.atoms import DataAtom, entry
 from symcavity.model.names import latex_name
 from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 
@@ -60,10 +60,7 @@ class SupportFunction(DataAtom):
         """The declared name."""
         return str(self._data[0])
 
-    @property
-    def shape(self) -> Shape | None:
-        """The set, if it is known."""
-        return self._data[1]
+    shape: Shape | None = entry(1, "The set, if it is known.")
 
     @property
     def sampling(self) -> tuple[int | None, int, int | None]:
@@ -137,10 +134,7 @@ class Components(DataAtom):
         """Return the range."""
         return cls._make(index, as_sympy(low), as_sympy(high))
 
-    @property
-    def index(self) -> Symbol:
-        """The bound index."""
-        return self._data[0]
+    index: Symbol = entry(0, "The bound index.")
 
     @property
     def range(self) -> Tuple:
@@ -159,20 +153,9 @@ class Components(DataAtom):
 class _Binder(Node):
     """A function of a vector that is written by its component; the component index is bound."""
 
-    @property
-    def g(self) -> SupportFunction:
-        """The support function."""
-        return self.args[0]
-
-    @property
-    def body(self) -> Expr:
-        """The component of the vector."""
-        return self.args[1]
-
-    @property
-    def components(self) -> Components:
-        """The bound index and its range."""
-        return self.args[2]
+    g: SupportFunction = part(0, "The support function.")
+    body: Expr = part(1, "The component of the vector.")
+    components: Components = part(2, "The bound index and its range.")
 
     @property
     def free_symbols(self) -> set[Any]:
@@ -243,10 +226,7 @@ class Anchor(_Binder):
         """Rebuild from arguments."""
         return Anchor
 
-    @property
-    def at(self) -> Expr:
-        """Which component."""
-        return self.args[4]
+    at: Expr = part(4, "Which component.")
 
     def _eval_derivative(self, _symbol: Any) -> Expr:
         return S.NaN

@@ -7,7 +7,7 @@ from typing import Any
 from sympy import Expr, Symbol, Tuple
 
 from symcavity.algebra.door import as_sympy
-from symcavity.algebra.node import Node, raised, replaced_by
+from symcavity.algebra.node import Node, part, raised, replaced_by
 from symcavity.model.kinds import DATUM, FEATURE, Kind
 from symcavity.model.names import latex_name
 from symcavity.model.quantities import Family, SiteQuantity
@@ -105,10 +105,7 @@ class Perturbation(Node):
 class Emission(Node):
     """What the inserted site emits, held together so that it can be told apart in a product."""
 
-    @property
-    def body(self) -> Expr:
-        """The emission, in the states and quenched parameters of the site."""
-        return self.args[0]
+    body: Expr = part(0, "The emission, in the states and quenched parameters of the site.")
 
     @property
     def free_symbols(self) -> set[Any]:
