@@ -29,3 +29,15 @@ class DataAtom(Atom):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self)._make, self._data
+
+
+class NamedAtom(DataAtom):
+    """One that is shown by its name, the first entry of its data."""
+
+    name: str = entry(0, "The declared name.")
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def _sympystr(self, _printer: Any) -> str:
+        return self.name

@@ -14,7 +14,7 @@ from sympy import Dummy, Expr, Min, Mul, S, Sum, Symbol, Tuple
 from symcavity.algebra.door import as_sympy
 from symcavity.algebra.node import Node, part, raised, replaced_by
 from symcavity.errors import DeclarationError
-from symcavity.model.atoms import DataAtom, entry
+from symcavity.model.atoms import DataAtom, NamedAtom, entry
 from symcavity.model.names import latex_name
 from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from symcavity.shapes.base import Shape
 
 
-class SupportFunction(DataAtom):
+class SupportFunction(NamedAtom):
     """The support function ``g(V) = min over s in S of V.s`` of a convex set S whose hull is off the origin.
 
     Parameters
@@ -54,11 +54,6 @@ class SupportFunction(DataAtom):
             if not isinstance(shape, Shape):
                 raise DeclarationError(f"The set of {name} is {shape!r}.", "a shape, for instance Ball(5, 1)")
         return cls._make(name, shape, samples, seed, None)
-
-    @property
-    def name(self) -> str:
-        """The declared name."""
-        return str(self._data[0])
 
     shape: Shape | None = entry(1, "The set, if it is known.")
 
@@ -102,12 +97,6 @@ class SupportFunction(DataAtom):
         if factor.is_positive:  # homogeneous of degree one
             return factor * Support(self, vector, Components(a, low, high))
         return Support(self, V, Components(a, low, high))
-
-    def _sympystr(self, _printer: Any) -> str:
-        return self.name
-
-    def __repr__(self) -> str:
-        return self.name
 
     def _latex(self, _printer: Any) -> str:
         return latex_name(self.name)
