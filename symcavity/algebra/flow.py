@@ -34,11 +34,6 @@ class Element(Node):
 
     is_positive = True
 
-    @property
-    def free_symbols(self) -> set[Any]:
-        """The time."""
-        return self.args[0].free_symbols
-
     def _sympystr(self, printer: Any) -> str:
         return f"d{printer.doprint(self.args[0])}"
 

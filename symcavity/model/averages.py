@@ -186,11 +186,6 @@ class Expect(Node):
 
     body: Expr = part(0, "What is averaged.")
 
-    @property
-    def free_symbols(self) -> set[Any]:
-        """The free symbols of the body, the site's index among them."""
-        return set(self.args[0].free_symbols)
-
     def _eval_is_nonnegative(self) -> bool | None:
         return self.args[0].is_nonnegative
 
@@ -208,11 +203,6 @@ class Fluctuating(Node):
     """The field that others make at a site, as their states fluctuate; named by its thermal mean."""
 
     mean: SiteQuantity = part(0, "The thermal mean.")
-
-    @property
-    def free_symbols(self) -> set[Any]:
-        """The site's index."""
-        return set(self.args[0].free_symbols)
 
     def _sympystr(self, _printer: Any) -> str:
         return f"fluctuating({plain(self.args[0])})"

@@ -73,11 +73,6 @@ class KernelValue(Node):
     kernel: Kernel = part(0, "The kernel.")
 
     @property
-    def free_symbols(self) -> set[Any]:
-        """The indices of the two examples."""
-        return self.args[1].free_symbols | self.args[2].free_symbols
-
-    @property
     def expanded(self) -> Expr:
         """The value by eigenfunctions (Mercer)."""
         phi, rho, i = self.kernel.functions, self.kernel.values, FEATURE.index

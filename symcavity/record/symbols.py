@@ -58,11 +58,6 @@ class ExampleAverage(Node):
 class ResponseElement(Node):
     """The response d(message at one site)/d(source at another) of the unperturbed system."""
 
-    @property
-    def free_symbols(self) -> set[Any]:
-        """The free indices of both sites."""
-        return self.args[0].free_symbols | self.args[1].free_symbols
-
     def _sympystr(self, printer: Any) -> str:
         return f"d({printer.doprint(self.args[0])})/d{printer.doprint(self.args[1])}"
 
@@ -88,11 +83,6 @@ class Slope(Node):
 class Perturbation(Node):
     """The small change of a quantity when a site is inserted."""
 
-    @property
-    def free_symbols(self) -> set[Any]:
-        """The free indices of the body."""
-        return self.args[0].free_symbols
-
     def _sympystr(self, printer: Any) -> str:
         return f"δ({printer.doprint(self.args[0])})"
 
@@ -106,11 +96,6 @@ class Emission(Node):
     """What the inserted site emits, held together so that it can be told apart in a product."""
 
     body: Expr = part(0, "The emission, in the states and quenched parameters of the site.")
-
-    @property
-    def free_symbols(self) -> set[Any]:
-        """The free indices of the body."""
-        return self.args[0].free_symbols
 
     def _sympystr(self, printer: Any) -> str:
         return printer.doprint(self.args[0])
