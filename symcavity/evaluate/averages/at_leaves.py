@@ -71,9 +71,7 @@ class AtLeaves(ABC):
             raise ValuesError(f"{self.node} has no {mp.dps} digits.", "dps <= 15: it is computed in double precision")
         return spread_over(self.average, [read(env) for read in self.readers])
 
-    def with_slopes(
-        self, env: Mapping[Any, Any], rows: Sequence[Mapping[Any, Any]]
-    ) -> tuple[Any, list[Any]] | None:
+    def with_slopes(self, env: Mapping[Any, Any], rows: Sequence[Mapping[Any, Any]]) -> tuple[Any, list[Any]] | None:
         """The average, and its derivatives along rows of tangents; None where they are not known."""
         values = [np.asarray(read(env), dtype=float) for read in self.readers[: len(self.keys)]]
         if any(v.ndim for v in values) or any(s not in self.keys for row in rows for s in row):

@@ -57,9 +57,7 @@ def refuse_nonlinear(plan: MovingPlan, rows: Rows, masked: Iterable[Masked]) -> 
             raise NotLinearLaw(f"the response of {r.weight * r.state}")
 
 
-def multiplying(
-    plan: MovingPlan, rows: Rows, masked: Mapping[SiteQuantity, Masked], kind: Kind
-) -> list[Quenched]:
+def multiplying(plan: MovingPlan, rows: Rows, masked: Mapping[SiteQuantity, Masked], kind: Kind) -> list[Quenched]:
     """The quenched parameters of a kind that multiply states, fields, or stand in statistics."""
     exprs: list[Expr] = []
     exprs += [m.inside.diff(x) for q, m in masked.items() if kind in q.site for x in linear_in(m.inside)]
@@ -74,8 +72,13 @@ def multiplying(
         if f.hearer == kind:
             exprs += [t.factor for e in echoes for t in e.terms]
             exprs += [e.emission.diff(q) for e in echoes for q in states_in(e.emission)]
-    exprs += [part.diff(q) for k, body in plan.kernels.values() if k == kind
-              for part in plan.split(body) or () for q in states_in(part)]
+    exprs += [
+        part.diff(q)
+        for k, body in plan.kernels.values()
+        if k == kind
+        for part in plan.split(body) or ()
+        for q in states_in(part)
+    ]
     exprs += [r.weight for r in plan.responses.values() if r.kind == kind]
     return list(dict.fromkeys(q.family for e in exprs for q in site_quantities(e, Quenched)))
 
