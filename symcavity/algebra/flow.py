@@ -6,21 +6,14 @@ from typing import Any
 
 from sympy import Add, DiracDelta, Expr, KroneckerDelta, Mul, S, Sum, Symbol
 
-from symcavity.algebra.node import Node, raised
+from symcavity.algebra.node import Node, part, raised
 
 
 class Rate(Node):
     """The derivative of what moves with respect to its time."""
 
-    @property
-    def body(self) -> Expr:
-        """What changes."""
-        return self.args[0]
-
-    @property
-    def time(self) -> Any:
-        """The time."""
-        return self.args[1]
+    body: Expr = part(0, "What changes.")
+    time: Any = part(1, "The time.")
 
     @property
     def free_symbols(self) -> set[Any]:
@@ -40,11 +33,6 @@ class Element(Node):
     """The element ds of a time: a sum over s that holds it is an integral."""
 
     is_positive = True
-
-    @property
-    def free_symbols(self) -> set[Any]:
-        """The time."""
-        return self.args[0].free_symbols
 
     def _sympystr(self, printer: Any) -> str:
         return f"d{printer.doprint(self.args[0])}"

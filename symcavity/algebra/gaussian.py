@@ -26,7 +26,7 @@ from sympy.core.relational import Ge, Gt, Lt
 from symcavity.algebra.door import as_sympy
 from symcavity.algebra.heaviside import as_heaviside
 from symcavity.algebra.hinge_average import hinge_average
-from symcavity.algebra.node import replaced_by
+from symcavity.algebra.node import part, replaced_by
 from symcavity.algebra.phi import averaged_phi, gaussian_density, phi, tail_moment
 from symcavity.algebra.piecewise import (
     Builder,
@@ -301,15 +301,8 @@ class GaussianAverage(Expr):
         fixed, moving = as_sympy(expr).as_independent(z, as_Add=True)
         return fixed if moving == 0 else fixed + Expr.__new__(cls, moving, z)
 
-    @property
-    def expr(self) -> Expr:
-        """The integrand."""
-        return self.args[0]
-
-    @property
-    def z(self) -> Symbol:
-        """The bound variable."""
-        return self.args[1]
+    expr: Expr = part(0, "The integrand.")
+    z: Symbol = part(1, "The bound variable.")
 
     @property
     def free_symbols(self) -> set[Any]:

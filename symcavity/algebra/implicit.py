@@ -37,7 +37,7 @@ from sympy import (
 from sympy.core.relational import Relational
 
 from symcavity.algebra.door import as_sympy
-from symcavity.algebra.node import Node, replaced_by, unbound
+from symcavity.algebra.node import Node, part, replaced_by, unbound
 from symcavity.algebra.signs import sign_of
 
 
@@ -68,10 +68,7 @@ class ImplicitAverage(Node):
             return S.Zero
         return Expr.__new__(cls, expr, x, as_sympy(psi), as_sympy(low), as_sympy(high))
 
-    @property
-    def x(self) -> Symbol:
-        """The bound unknown."""
-        return self.args[1]
+    x: Symbol = part(1, "The bound unknown.")
 
     @property
     def free_symbols(self) -> set[Any]:

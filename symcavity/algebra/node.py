@@ -11,6 +11,11 @@ from sympy import Expr, default_sort_key
 from symcavity.algebra.door import as_sympy
 
 
+def part(k: int, says: str) -> Any:
+    """The argument of a node at one place, by a name of its own."""
+    return property(lambda node: node.args[k], doc=says)
+
+
 class Node(Expr):
     """An expression of our own, which stands for a real number."""
 

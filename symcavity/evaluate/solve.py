@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 from sympy import Expr, Integer, Symbol
 
@@ -215,18 +215,10 @@ def solve_bound(
     failed: list[Infeasible | FlatMinimum | NotConverged] = []
     tries = [(branch, guess) for branch in theory.branches]
     if theory.system.convex and len(tries) > 1 and guess is None:  # a search on the wrong one takes long
-        settled = ((branch, _settled(branch, values)) for branch in reversed(theory.branches))
-        first = next(((branch, point) for branch, point in settled if point is not None), None)
-        if first is None:
-            there = _on_its_branch(theory, values, dps)
-            if isinstance(there, Solution):
-                return there
-            first = there
+        first = _likely(theory, values, dps)
+        if isinstance(first, Solution):
+            return first
         tries = [first, *(row for row in tries if row[0] is not first[0])] if first else tries
-        for branch in () if first else theory.branches:
-            if (rest := resting(task_of(branch), values, dps, branch.observable)) is not None:
-                rest.origin = restored, branch, values
-                return rest
     for branch, near in tries:
         try:
             found.append(solve(task_of(branch), values, dps, branch.observable, near, double=double, effort=effort))
@@ -244,17 +236,36 @@ def solve_bound(
             "a system with one of the alternatives only, or guess=...",
         )
     if not found:
-        sure = [e for e in failed if not isinstance(e, NotConverged)]
-        missed = [e for e in failed if isinstance(e, NotConverged)]
-        if sure and missed:
-            said = f"{missed[0].found} Where other conditions on all sites hold as equalities: {sure[0].found}"
-            raise NotConverged(said, missed[0].best, missed[0].residual, missed[0].hint) from missed[0]
-        reach = [r for site in theory.inserted.values() if (r := getattr(site.solution, "reach", ""))]
-        if missed and reach:
-            said = " ".join((missed[0].found, *reach))
-            raise NotConverged(said, missed[0].best, missed[0].residual, BEYOND) from missed[0]
-        raise (missed or failed)[0]
+        _refuse(theory, failed)
     return found[0]
+
+
+def _refuse(theory: Theory, failed: Sequence[Infeasible | FlatMinimum | NotConverged]) -> NoReturn:
+    """Raise what the branches say together: that there is no solution, if all of them do."""
+    sure = [e for e in failed if not isinstance(e, NotConverged)]
+    missed = [e for e in failed if isinstance(e, NotConverged)]
+    if sure and missed:
+        said = f"{missed[0].found} Where other conditions on all sites hold as equalities: {sure[0].found}"
+        raise NotConverged(said, missed[0].best, missed[0].residual, missed[0].hint) from missed[0]
+    reach = [r for site in theory.inserted.values() if (r := getattr(site.solution, "reach", ""))]
+    if missed and reach:
+        said = " ".join((missed[0].found, *reach))
+        raise NotConverged(said, missed[0].best, missed[0].residual, BEYOND) from missed[0]
+    raise (missed or failed)[0]
+
+
+def _likely(theory: Theory, values: Mapping[Any, Any], dps: int) -> tuple[Theory, Any] | Solution | None:
+    """The branch of a convex problem on which the solution is likely to be, and a point nearby; or the solution."""
+    for branch in reversed(theory.branches):
+        if (point := _settled(branch, values)) is not None:
+            return branch, point
+    if (there := _on_its_branch(theory, values, dps)) is not None:
+        return there
+    for branch in theory.branches:
+        if (rest := resting(task_of(branch), values, dps, branch.observable)) is not None:
+            rest.origin = restored, branch, values
+            return rest
+    return None
 
 
 def _on_its_branch(theory: Theory, values: Mapping[Any, Any], dps: int) -> tuple[Theory, Any] | Solution | None:

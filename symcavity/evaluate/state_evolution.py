@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -148,11 +149,12 @@ def state_evolution(theory: Theory, values: Mapping[Any, Any] | None = None, ste
         solution = solve_bound(theory, rest, 15)
         env |= {s: float(solution[s]) for s in given.solve_for}
     env = completed(task.kinds, env)
+    make = partial(_Steps, theory, task, given, met, env=env)
     failure: NotConverged | None = None
     zeros = ((0.0, 0.0),) if is_summed(theory.system) else NOTHING
     for first, zero in product(first_responses(list(theory.system.laws)), zeros):
         try:
-            one = _begun(theory, task, given, met, first, zero, env)
+            one = _begun(make, first, zero)
         except NotConverged as error:
             failure = failure or error
             continue
@@ -170,19 +172,11 @@ def state_evolution(theory: Theory, values: Mapping[Any, Any] | None = None, ste
     raise failure
 
 
-def _begun(
-    theory: Theory,
-    task: Task,
-    given: Given,
-    met: dict[Kind, list[tuple[int, Symbol]]],
-    first: dict[Kind, float],
-    zero: tuple[float, float],
-    env: Env,
-) -> _Steps:
+def _begun(make: Callable[..., _Steps], first: dict[Kind, float], zero: tuple[float, float]) -> _Steps:
     """The map after its first step; where zeros are small numbers, these must not matter."""
     nothing, almost = zero
     factors = (1.0, _MORE) if nothing else (1.0,)
-    one, *others = (_Steps(theory, task, given, met, first, (nothing * k, almost * k), env) for k in factors)
+    one, *others = (make(first, (nothing * k, almost * k)) for k in factors)
     one.step(first)
     for other in others:
         other.step(first)

@@ -319,14 +319,8 @@ def compare(
     solution = solutions[0]
     if not hasattr(solution, "__getitem__"):
         raise ValuesError(f"{theory!r} has no values to compare.", "a theory, or a solution of one")
-    if observables is None:
-        chosen = [(observable, "") for observable in default_observables(sim.system)]
-        chosen += [(observable_of(name, sim.system), str(name)) for name in sim.system.named]
-    else:
-        given = in_list(observables)
-        chosen = [(_observable(o, sim.system, theory), str(o) if isinstance(o, str | Symbol) else "") for o in given]
     estimates, unmeasured = [], []
-    for observable, typed in chosen:
+    for observable, typed in _chosen(observables, sim.system, theory):
         try:
             estimates.append((observable, typed, sim[observable]))
         except SymcavityError as error:
@@ -341,6 +335,15 @@ def compare(
     remark = remark.strip()
     root = bool(sim.system.rewritten["centre"].balances)
     return Comparison(tuple(rows), sim.sizes, sim.infeasible, remark, len(sim.failed), root, len(sim.unstable))
+
+
+def _chosen(observables: Iterable[Any] | None, system: System, theory: Any) -> list[tuple[Expr, str]]:
+    """What is compared, each with the name that was typed for it."""
+    if observables is None:
+        named = [(observable_of(name, system), str(name)) for name in system.named]
+        return [*((observable, "") for observable in default_observables(system)), *named]
+    given = in_list(observables)
+    return [(_observable(o, system, theory), str(o) if isinstance(o, str | Symbol) else "") for o in given]
 
 
 def _together(notes: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

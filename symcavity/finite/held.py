@@ -17,7 +17,8 @@ from symcavity.errors import NotConverged
 from symcavity.evaluate.bracket import root_between
 from symcavity.finite.instance import Instance, State
 from symcavity.finite.interior import follow_path
-from symcavity.finite.newton import finite_start, gaps, scale_of, solve_active, summed
+from symcavity.finite.newton import gaps, scale_of, solve_active, summed
+from symcavity.finite.starts import finite_start
 
 SMALLEST, LARGEST, FACTOR = 1e-6, 1e6, 8.0  # values that are looked at, and from one to the next until one is too large
 NEAR = (0.3, 0.03, *(1e-3,) * 10, 1e-6, 1e-9)  # how closely logarithms of values are found, round by round

@@ -10,7 +10,6 @@ from symcavity.finite.instance import Instance, State, largest
 from symcavity.finite.linearised import LinearResponse, LinearSystem
 from symcavity.finite.newton import (
     Slopes,
-    finite_start,
     gaps,
     local_system,
     scale_of,
@@ -18,6 +17,7 @@ from symcavity.finite.newton import (
     slopes,
     summed,
 )
+from symcavity.finite.starts import finite_start
 from symcavity.model.kinds import Kind
 
 TARGETS = (1e-9, 1e-14)

@@ -80,7 +80,7 @@ def directions(instance: Instance, state: State, *, sharp: bool) -> tuple[Linear
     if sharp:
         found = linearise(instance, state)
         return found.null_space(), found.blur
-    null, blur = _null_space(_equations(instance, state), _NULL)
+    null, blur = _null_space(_equations(instance, state))
     return _moved(state, null), blur
 
 
@@ -150,14 +150,14 @@ def _equations(instance: Instance, state: State) -> np.ndarray:
     return np.concatenate([*rows, conditions])
 
 
-def _null_space(matrix: np.ndarray, small: float) -> tuple[np.ndarray, float]:
+def _null_space(matrix: np.ndarray) -> tuple[np.ndarray, float]:
     """A basis of the vectors that some rows annihilate, in columns, and the relative error of its entries.
 
     What stands alone in a row is zero at once.
     """
     matrix = matrix / np.maximum(np.abs(matrix).max(axis=1, keepdims=True), np.finfo(float).tiny)
     free, blur = np.ones(matrix.shape[1], dtype=bool), 0.0
-    while (alone := np.count_nonzero(np.abs(matrix[:, free]) > small, axis=1) == 1).any():
+    while (alone := np.count_nonzero(np.abs(matrix[:, free]) > _NULL, axis=1) == 1).any():
         free[np.flatnonzero(free)[np.argmax(np.abs(matrix[alone][:, free]), axis=1)]] = False
     out = np.zeros((len(free), 0))
     if free.any():

@@ -21,7 +21,6 @@ from symcavity.finite.minimisers import Minimisers, minimisers, minimisers_besid
 from symcavity.finite.newton import (
     REPAIRS,
     Gaps,
-    finite_start,
     full_step,
     scale_of,
     solve_active,
@@ -29,6 +28,7 @@ from symcavity.finite.newton import (
 )
 from symcavity.finite.quadratic import Assembled, quadratic_program
 from symcavity.finite.stability import leading_eigenvalue
+from symcavity.finite.starts import finite_start
 from symcavity.finite.units import InstanceUnits
 from symcavity.finite.updates import updated
 from symcavity.finite.vertices import decided

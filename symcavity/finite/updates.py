@@ -13,8 +13,9 @@ from symcavity.errors import NotConverged
 from symcavity.finite.broken import SiteStates
 from symcavity.finite.draw import stream
 from symcavity.finite.instance import Instance, State
-from symcavity.finite.newton import finite_start, scale_of, slopes, summed, violation
+from symcavity.finite.newton import scale_of, slopes, summed, violation
 from symcavity.finite.single_site import SingleSites
+from symcavity.finite.starts import finite_start
 from symcavity.finite.sums_met import SumsMet
 from symcavity.method.messages import conditions_met
 from symcavity.model.kinds import Kind

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from itertools import product
 from typing import Any, Self
 
 from sympy import Dummy, Expr, GreaterThan, Rational, S, StrictGreaterThan, Symbol, nan, oo, sqrt, zoo
@@ -13,6 +12,7 @@ from symcavity.algebra.indexed import diagonal
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError, UnsupportedLaw
+from symcavity.method.alternatives import alternatives
 from symcavity.method.close import assumed, averaged_over, over_sites, positive_parts
 from symcavity.method.closed_form import closed_form
 from symcavity.method.derive import derive
@@ -172,25 +172,10 @@ class Theory:
     def branches(self) -> tuple[Self, ...]:
         """The theories in which each condition that makes a pair with a variable holds as an equality, or idles."""
         if "branches" not in self.memory:
-            partners = self.system.partners
-            pairs = [k for k, partner in enumerate(partners) if partner is not None]
-            choices = product((True, False), repeat=len(pairs))
-            branches = (self._branch(dict(zip(pairs, tight, strict=True))) for tight in choices)
-            self.memory["branches"] = tuple(branches) if pairs and not self.decided else (self,)
+            open_ = any(p is not None for p in self.system.partners) and not self.decided
+            parts = alternatives(self.system, self.closures, self.global_equations) if open_ else ()
+            self.memory["branches"] = tuple(self.replace(**some) for some in parts) or (self,)
         return self.memory["branches"]
-
-    def _branch(self, tight: dict[int, bool]) -> Self:
-        equations, decided = list(self.global_equations), []
-        for k, holds in tight.items():
-            partner = self.system.partners[k]
-            assert partner is not None  # noqa: S101 - a pair
-            (value,) = (e for e in equations[k].lhs.args if e != partner)
-            equations[k] = Equation(value if holds else partner, S.Zero)
-            decided.append(GreaterThan(partner if holds else value, 0, evaluate=False))
-        idle = {p: S.Zero for k, holds in tight.items() if not holds and (p := self.system.partners[k]) is not None}
-        closures = {s: _where(value, idle) for s, value in self.closures.items()}
-        equations = [e if e.lhs in idle else Equation(_where(e.lhs, idle), e.rhs) for e in equations]
-        return self.replace(closures=closures, global_equations=equations, decided=tuple(decided))
 
     def _averaged(self, expr: Expr) -> Expr:
         return averaged_over(self.inserted, expr).xreplace(self.binding)
@@ -432,12 +417,6 @@ class Theory:
         return "\n".join(lines)
 
     __repr__ = __str__
-
-
-def _where(expr: Expr, values: dict[Expr, Expr]) -> Expr:
-    """An expression at some values, or as it is where it has none there."""
-    found = expr.xreplace(values)
-    return expr if found.has(nan, zoo, oo) else found
 
 
 def _without_averages(expr: Expr) -> Expr:

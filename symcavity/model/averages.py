@@ -8,7 +8,7 @@ from sympy import Add, Expr, Piecewise, S, Sum, sqrt
 from sympy.logic.boolalg import Boolean
 
 from symcavity.algebra.door import as_sympy
-from symcavity.algebra.node import Node, raised
+from symcavity.algebra.node import Node, part, raised
 from symcavity.algebra.signs import Averaging
 from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError
@@ -42,10 +42,7 @@ class Fresh(Node):
             )
         return Expr.__new__(cls, body) if bare.has(SiteQuantity) else body
 
-    @property
-    def body(self) -> Expr:
-        """What is asked of the fresh site."""
-        return self.args[0]
+    body: Expr = part(0, "What is asked of the fresh site.")
 
     def _eval_derivative(self, symbol: Any) -> Expr:
         return Fresh(self.args[0].diff(symbol))
@@ -78,10 +75,7 @@ class Average(Node, Averaging):
             )
         return Expr.__new__(cls, body)
 
-    @property
-    def body(self) -> Expr:
-        """What is averaged."""
-        return self.args[0]
+    body: Expr = part(0, "What is averaged.")
 
     @property
     def free_symbols(self) -> set[Any]:
@@ -146,10 +140,7 @@ class SiteResponse(Node):
         when = [] if time is None or over is None else [read_time(time, f"the source of {state}", over)]
         return Expr.__new__(cls, state, *([] if named is None else [named]), *when)
 
-    @property
-    def state(self) -> SiteQuantity:
-        """The state that responds."""
-        return self.args[0]
+    state: SiteQuantity = part(0, "The state that responds.")
 
     @property
     def field(self) -> SiteQuantity | None:
@@ -193,15 +184,7 @@ class SiteResponse(Node):
 class Expect(Node):
     """The thermal average of a quantity of one site, at given disorder."""
 
-    @property
-    def body(self) -> Expr:
-        """What is averaged."""
-        return self.args[0]
-
-    @property
-    def free_symbols(self) -> set[Any]:
-        """The free symbols of the body, the site's index among them."""
-        return set(self.args[0].free_symbols)
+    body: Expr = part(0, "What is averaged.")
 
     def _eval_is_nonnegative(self) -> bool | None:
         return self.args[0].is_nonnegative
@@ -219,15 +202,7 @@ class Expect(Node):
 class Fluctuating(Node):
     """The field that others make at a site, as their states fluctuate; named by its thermal mean."""
 
-    @property
-    def mean(self) -> SiteQuantity:
-        """The thermal mean."""
-        return self.args[0]
-
-    @property
-    def free_symbols(self) -> set[Any]:
-        """The site's index."""
-        return set(self.args[0].free_symbols)
+    mean: SiteQuantity = part(0, "The thermal mean.")
 
     def _sympystr(self, _printer: Any) -> str:
         return f"fluctuating({plain(self.args[0])})"
@@ -239,10 +214,7 @@ class Fluctuating(Node):
 class LogWeight(Node):
     """The logarithm of the sum of a site's weight over all of its states, by the mean that the site sends."""
 
-    @property
-    def state(self) -> SiteQuantity:
-        """The thermal mean that names the site."""
-        return self.args[0]
+    state: SiteQuantity = part(0, "The thermal mean that names the site.")
 
     def _sympystr(self, _printer: Any) -> str:
         return f"log_weight({plain(self.args[0])})"
@@ -276,10 +248,7 @@ class Force(Node):
 class Lowest(Node):
     """The state of a site at which the declared objective is lowest, at given couplings."""
 
-    @property
-    def body(self) -> Expr:
-        """The state."""
-        return self.args[0]
+    body: Expr = part(0, "The state.")
 
     def _sympystr(self, _printer: Any) -> str:
         return f"argmin({plain(self.args[0])})"

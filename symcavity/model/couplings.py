@@ -9,6 +9,7 @@ from sympy import Add, Expr, Mul, S, Symbol, Tuple, expand_mul, sqrt
 
 from symcavity.algebra.indexed import fresh_index
 from symcavity.errors import DeclarationError
+from symcavity.model.atoms import entry
 from symcavity.model.attributes import kind_of
 from symcavity.model.exact import exact
 from symcavity.model.keywords import known_words
@@ -131,15 +132,8 @@ class Coupling(Family):
         """The two kinds of site that are coupled, in the order of the indices."""
         return self._data[3], self._data[4]
 
-    @property
-    def variance(self) -> Expr:
-        """The variance of one coupling, at the canonical site indices."""
-        return self._data[2]
-
-    @property
-    def mean(self) -> Expr:
-        """The mean of one coupling, at the indices of its ends."""
-        return self._data[5]
+    variance: Expr = entry(2, "The variance of one coupling, at the canonical site indices.")
+    mean: Expr = entry(5, "The mean of one coupling, at the indices of its ends.")
 
     @property
     def ends(self) -> tuple[Symbol, Symbol]:
@@ -151,10 +145,7 @@ class Coupling(Family):
         """The coefficients of its correlations with other couplings at equal indices."""
         return dict(self._data[6])
 
-    @property
-    def reciprocity(self) -> Expr:
-        """The coefficient of the correlation of two couplings with turned indices."""
-        return self._data[7]
+    reciprocity: Expr = entry(7, "The coefficient of the correlation of two couplings with turned indices.")
 
     @property
     def moments(self) -> tuple[Expr, ...]:

@@ -8,7 +8,7 @@ from sympy import Expr, Symbol
 from sympy.core.relational import Relational
 
 from symcavity.algebra.door import as_sympy
-from symcavity.algebra.node import Node, raised
+from symcavity.algebra.node import Node, part, raised
 from symcavity.model.quantities import SiteQuantity
 from symcavity.model.support import bold
 
@@ -32,15 +32,8 @@ class Extremum(Node):
         """Return the expression."""
         return Expr.__new__(cls, as_sympy(body), point, as_sympy(domain), *([] if at is None else [as_sympy(at)]))
 
-    @property
-    def body(self) -> Expr:
-        """What is minimized."""
-        return self.args[0]
-
-    @property
-    def domain(self) -> Any:
-        """A set, a condition, or True."""
-        return self.args[2]
+    body: Expr = part(0, "What is minimized.")
+    domain: Any = part(2, "A set, a condition, or True.")
 
     @property
     def at(self) -> Expr | None:

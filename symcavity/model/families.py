@@ -15,10 +15,11 @@ from sympy import Basic, Derivative, Expr, S, Symbol, Tuple
 
 from symcavity.algebra.door import as_sympy
 from symcavity.algebra.indexed import fresh_index
+from symcavity.algebra.node import part
 from symcavity.algebra.signs import FewValued
 from symcavity.algebra.text import text
 from symcavity.errors import DeclarationError
-from symcavity.model.atoms import DataAtom
+from symcavity.model.atoms import NamedAtom, entry
 from symcavity.model.kinds import Kind, is_index
 from symcavity.model.names import latex_name
 from symcavity.model.times import Time, read_time
@@ -28,7 +29,7 @@ class SharedSymbol(Symbol):
     """A symbol that stands for a state of the whole system: it is the index of nothing."""
 
 
-class Family(DataAtom):
+class Family(NamedAtom):
     """A family of quantities, one for each site; indexing it gives the quantity of a site.
 
     It is atomic: replacing an index in ``x[mu, i]`` must not reach into what the family *is*.
@@ -38,15 +39,7 @@ class Family(DataAtom):
     _word: ClassVar[str] = "quantity"
     has_vectors: ClassVar[bool] = True  # whether a declaration may give it components
 
-    @property
-    def name(self) -> str:
-        """The declared name."""
-        return str(self._data[0])
-
-    @property
-    def components(self) -> Tuple:
-        """The range ``(a, 1, D + 1)`` of the inner component index, or an empty tuple."""
-        return self._data[1]
+    components: Tuple = entry(1, "The range ``(a, 1, D + 1)`` of the inner component index, or an empty tuple.")
 
     @property
     def slots(self) -> tuple[Kind, ...]:
@@ -112,12 +105,6 @@ class Family(DataAtom):
             sites.append(fresh_index(slot.index, sites) if slot.index in sites else slot.index)
         return self[(*sites, *self.components[:1], *([] if self.over is None else [self.over]))]
 
-    def _sympystr(self, _printer: Any) -> str:
-        return self.name
-
-    def __repr__(self) -> str:
-        return self.name
-
     def _latex(self, _printer: Any) -> str:
         return latex_name(self.name)
 
@@ -161,10 +148,7 @@ class SiteQuantity(FewValued, Expr):
                 )
         return Expr.__new__(cls, family, *indices)
 
-    @property
-    def family(self) -> Family:
-        """The family that this quantity belongs to."""
-        return self.args[0]
+    family: Family = part(0, "The family that this quantity belongs to.")
 
     @property
     def few(self) -> tuple[Expr, ...]:

@@ -7,9 +7,9 @@ from typing import Any
 from sympy import Expr, Sum
 
 from symcavity.algebra.door import as_sympy
-from symcavity.algebra.node import Node
+from symcavity.algebra.node import Node, part
 from symcavity.errors import DeclarationError
-from symcavity.model.atoms import DataAtom
+from symcavity.model.atoms import NamedAtom, entry
 from symcavity.model.couplings import Coupling
 from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.names import family_name
@@ -18,7 +18,7 @@ from symcavity.model.quantities import Quenched
 EXAMPLE = 'K = Kernel("K", phi, rho); Sum(K[mu, nu]*lam[nu], (nu, 1, P))'
 
 
-class Kernel(DataAtom):
+class Kernel(NamedAtom):
     """A kernel by its eigenfunctions and eigenvalues, ``K[mu, nu] = sum_i rho[i]*phi[mu, i]*phi[nu, i]``.
 
     Parameters
@@ -54,20 +54,8 @@ class Kernel(DataAtom):
             )
         return cls._make(family_name(name, "kernel"), functions, values)
 
-    @property
-    def name(self) -> str:
-        """The declared name."""
-        return str(self._data[0])
-
-    @property
-    def functions(self) -> Coupling:
-        """The eigenfunctions at the examples."""
-        return self._data[1]
-
-    @property
-    def values(self) -> Quenched:
-        """The eigenvalues."""
-        return self._data[2]
+    functions: Coupling = entry(1, "The eigenfunctions at the examples.")
+    values: Quenched = entry(2, "The eigenvalues.")
 
     def __getitem__(self, index: Any) -> KernelValue:
         """The kernel at two examples."""
@@ -78,22 +66,11 @@ class Kernel(DataAtom):
     def __iter__(self) -> Any:
         raise TypeError(f"{self.name} is a kernel of two examples; write {self.name}[mu, nu].")
 
-    def _sympystr(self, _printer: Any) -> str:
-        return self.name
-
 
 class KernelValue(Node):
     """The value of a kernel at two examples."""
 
-    @property
-    def kernel(self) -> Kernel:
-        """The kernel."""
-        return self.args[0]
-
-    @property
-    def free_symbols(self) -> set[Any]:
-        """The indices of the two examples."""
-        return self.args[1].free_symbols | self.args[2].free_symbols
+    kernel: Kernel = part(0, "The kernel.")
 
     @property
     def expanded(self) -> Expr:

@@ -12,7 +12,7 @@ from typing import Any
 from sympy import Expr, S, Symbol, sqrt
 
 from symcavity.errors import DeclarationError
-from symcavity.model.atoms import DataAtom
+from symcavity.model.atoms import NamedAtom, entry
 
 
 class _OfKind(Symbol):
@@ -60,7 +60,7 @@ def one_site(kind: Any) -> str:
     return one_of(kind) + ("" if str(kind).endswith("site") else " site")
 
 
-class Kind(DataAtom):
+class Kind(NamedAtom):
     """One sort of site.
 
     Attributes
@@ -89,11 +89,6 @@ class Kind(DataAtom):
     def _make(cls, *data: Any) -> Kind:
         kind = super()._make(*data)
         return _KNOWN.setdefault(data, kind)
-
-    @property
-    def name(self) -> str:
-        """What one site is called."""
-        return str(self._data[0])
 
     @property
     def key(self) -> str:
@@ -125,10 +120,7 @@ class Kind(DataAtom):
         """The number of sites."""
         return _symbol_of(self, "SiteCount")
 
-    @property
-    def ratio(self) -> Expr:
-        """The number of sites over N."""
-        return self._data[4]
+    ratio: Expr = entry(4, "The number of sites over N.")
 
     @property
     def upper(self) -> bool:
@@ -140,12 +132,7 @@ class Kind(DataAtom):
         """The limits of a sum over all sites."""
         return self.index, 1, self.size
 
-    def __str__(self) -> str:
-        return self.name
-
-    __repr__ = __str__
-
-    def _sympystr(self, _printer: Any) -> str:
+    def __str__(self) -> str:  # quicker than SymPy's
         return self.name
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from sympy import Expr, Tuple
 
 from symcavity.errors import DeclarationError
+from symcavity.model.atoms import entry
 from symcavity.model.attributes import kind_of, moving_over
 from symcavity.model.exact import exact
 from symcavity.model.names import family_name
@@ -64,10 +65,7 @@ class Noise(Family):
             )
         return cls._make(family_name(name, cls._word), Tuple(), kind, size, *moving)
 
-    @property
-    def variance(self) -> Expr:
-        """The variance of each draw; in continuous time, the factor of the delta function."""
-        return self._data[3]
+    variance: Expr = entry(3, "The variance of each draw; in continuous time, the factor of the delta function.")
 
     def with_variance(self, variance: Expr) -> Noise:
         """The same noise with another variance."""

@@ -9,6 +9,7 @@ from sympy import Basic, Expr, Sum, Symbol, Tuple
 
 from symcavity.algebra.door import as_sympy
 from symcavity.errors import DeclarationError
+from symcavity.model.atoms import entry
 from symcavity.model.attributes import discrete_values, kind_of, law_of, moving_over
 from symcavity.model.dependent import read_joint
 from symcavity.model.exact import Count, drawn_law, exact, finite_law, sign_of_law
@@ -60,10 +61,7 @@ class Variable(Family):
         """The states of a discrete variable; none where it is continuous."""
         return next((tuple(part) for part in self._data[3:] if isinstance(part, Tuple)), ())
 
-    @property
-    def kind(self) -> Kind:
-        """The kind of site that carries it."""
-        return self._data[2]
+    kind: Kind = entry(2, "The kind of site that carries it.")
 
 
 @known_words

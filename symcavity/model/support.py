@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from sympy import Dummy, Expr, Min, Mul, S, Sum, Symbol, Tuple
 
 from symcavity.algebra.door import as_sympy
-from symcavity.algebra.node import Node, raised, replaced_by
+from symcavity.algebra.node import Node, part, raised, replaced_by
 from symcavity.errors import DeclarationError
-from symcavity.model.atoms import DataAtom
+from symcavity.model.atoms import DataAtom, NamedAtom, entry
 from symcavity.model.names import latex_name
 from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from symcavity.shapes.base import Shape
 
 
-class SupportFunction(DataAtom):
+class SupportFunction(NamedAtom):
     """The support function ``g(V) = min over s in S of V.s`` of a convex set S whose hull is off the origin.
 
     Parameters
@@ -55,15 +55,7 @@ class SupportFunction(DataAtom):
                 raise DeclarationError(f"The set of {name} is {shape!r}.", "a shape, for instance Ball(5, 1)")
         return cls._make(name, shape, samples, seed, None)
 
-    @property
-    def name(self) -> str:
-        """The declared name."""
-        return str(self._data[0])
-
-    @property
-    def shape(self) -> Shape | None:
-        """The set, if it is known."""
-        return self._data[1]
+    shape: Shape | None = entry(1, "The set, if it is known.")
 
     @property
     def sampling(self) -> tuple[int | None, int, int | None]:
@@ -106,12 +98,6 @@ class SupportFunction(DataAtom):
             return factor * Support(self, vector, Components(a, low, high))
         return Support(self, V, Components(a, low, high))
 
-    def _sympystr(self, _printer: Any) -> str:
-        return self.name
-
-    def __repr__(self) -> str:
-        return self.name
-
     def _latex(self, _printer: Any) -> str:
         return latex_name(self.name)
 
@@ -137,10 +123,7 @@ class Components(DataAtom):
         """Return the range."""
         return cls._make(index, as_sympy(low), as_sympy(high))
 
-    @property
-    def index(self) -> Symbol:
-        """The bound index."""
-        return self._data[0]
+    index: Symbol = entry(0, "The bound index.")
 
     @property
     def range(self) -> Tuple:
@@ -159,20 +142,9 @@ class Components(DataAtom):
 class _Binder(Node):
     """A function of a vector that is written by its component; the component index is bound."""
 
-    @property
-    def g(self) -> SupportFunction:
-        """The support function."""
-        return self.args[0]
-
-    @property
-    def body(self) -> Expr:
-        """The component of the vector."""
-        return self.args[1]
-
-    @property
-    def components(self) -> Components:
-        """The bound index and its range."""
-        return self.args[2]
+    g: SupportFunction = part(0, "The support function.")
+    body: Expr = part(1, "The component of the vector.")
+    components: Components = part(2, "The bound index and its range.")
 
     @property
     def free_symbols(self) -> set[Any]:
@@ -243,10 +215,7 @@ class Anchor(_Binder):
         """Rebuild from arguments."""
         return Anchor
 
-    @property
-    def at(self) -> Expr:
-        """Which component."""
-        return self.args[4]
+    at: Expr = part(4, "Which component.")
 
     def _eval_derivative(self, _symbol: Any) -> Expr:
         return S.NaN

@@ -7,7 +7,7 @@ from typing import Any
 from sympy import Expr, Symbol, Tuple
 
 from symcavity.algebra.door import as_sympy
-from symcavity.algebra.node import Node, raised, replaced_by
+from symcavity.algebra.node import Node, part, raised, replaced_by
 from symcavity.model.kinds import DATUM, FEATURE, Kind
 from symcavity.model.names import latex_name
 from symcavity.model.quantities import Family, SiteQuantity
@@ -58,11 +58,6 @@ class ExampleAverage(Node):
 class ResponseElement(Node):
     """The response d(message at one site)/d(source at another) of the unperturbed system."""
 
-    @property
-    def free_symbols(self) -> set[Any]:
-        """The free indices of both sites."""
-        return self.args[0].free_symbols | self.args[1].free_symbols
-
     def _sympystr(self, printer: Any) -> str:
         return f"d({printer.doprint(self.args[0])})/d{printer.doprint(self.args[1])}"
 
@@ -88,11 +83,6 @@ class Slope(Node):
 class Perturbation(Node):
     """The small change of a quantity when a site is inserted."""
 
-    @property
-    def free_symbols(self) -> set[Any]:
-        """The free indices of the body."""
-        return self.args[0].free_symbols
-
     def _sympystr(self, printer: Any) -> str:
         return f"δ({printer.doprint(self.args[0])})"
 
@@ -105,15 +95,7 @@ class Perturbation(Node):
 class Emission(Node):
     """What the inserted site emits, held together so that it can be told apart in a product."""
 
-    @property
-    def body(self) -> Expr:
-        """The emission, in the states and quenched parameters of the site."""
-        return self.args[0]
-
-    @property
-    def free_symbols(self) -> set[Any]:
-        """The free indices of the body."""
-        return self.args[0].free_symbols
+    body: Expr = part(0, "The emission, in the states and quenched parameters of the site.")
 
     def _sympystr(self, printer: Any) -> str:
         return printer.doprint(self.args[0])

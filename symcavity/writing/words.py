@@ -116,16 +116,6 @@ def templates() -> dict[str, dict[str, tuple[Any, ...]]]:
     }
 
 
-def names_in(template: Iterable[Any]) -> set[str]:
-    """The values that a template asks for."""
-    out: set[str] = set()
-    for piece in template:
-        if isinstance(piece, Slot):
-            out |= {*re.findall(r"@([A-Za-z]+)", piece.name)} if piece.how == "math" else {piece.name}
-            out |= set().union(*map(names_in, piece.words))
-    return out
-
-
 def has(name: str) -> bool:
     """Whether there is a section of this name."""
     return name in templates()

@@ -30,20 +30,18 @@ def levels(at: LawAtFields) -> Sequence[int]:
     return range(max(len(ORDERS[RULE][len(at.heard)]), len(OTHERS[len(at.unheard)])))
 
 
-def triangular(covariance: np.ndarray, heard: Sequence[int], rank: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def triangular(covariance: np.ndarray, heard: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The fields in standard Gaussian variables: ``A z`` those that the law hears, ``B z + D y`` the others.
 
     Parameters
     ----------
     covariance : array, shape (fields, fields)
     heard : sequence of int
-        Which fields.
-    rank : float
-        Eigenvalues below this one, relative to the trace, stand for zero: A and D have a column less for each.
+        Which fields. Eigenvalues that stand for zero, relative to the trace, leave A and D a column less for each.
     """
     rest = [k for k in range(len(covariance)) if k not in heard]
     size, turn = np.linalg.eigh(covariance[np.ix_(heard, heard)])
-    kept = size > rank * max(size.sum(), 1e-300)
+    kept = size > RANK * max(size.sum(), 1e-300)
     kept[-1] = True
     # seen from the symmetric root, which moves as little as the covariance does
     inside = turn[:, kept] @ turn[:, kept].T
@@ -51,7 +49,7 @@ def triangular(covariance: np.ndarray, heard: Sequence[int], rank: float) -> tup
     a = (turn * np.sqrt(np.maximum(size, 0.0))) @ turn.T @ own
     b = covariance[np.ix_(rest, heard)] @ np.linalg.pinv(a).T
     size, turn = np.linalg.eigh(covariance[np.ix_(rest, rest)] - b @ b.T)
-    kept = size > rank * max(np.trace(covariance), 1e-300)
+    kept = size > RANK * max(np.trace(covariance), 1e-300)
     d = turn * np.sqrt(np.maximum(size, 0.0))
     return a, b, d @ turn.T if kept.all() else d[:, kept]
 
@@ -111,7 +109,7 @@ def columns(
     at: LawAtFields, level: int, params: Any, bodies: Sequence[Body], own: Any
 ) -> tuple[dict[LawSymbol, np.ndarray], np.ndarray] | None:
     """All quantities of the law at its nodes, and their weights; None where it has no solution."""
-    parts = triangular(at.matrix(params), at.heard, RANK)
+    parts = triangular(at.matrix(params), at.heard)
     z, y = (ruled(part.shape[1], level) for ruled, part in ((_ruled, parts[0]), (_even, parts[2])))
     if (x := at.states((BESIDE, level), _fields(at, parts[:2], z[0]), params)) is None:
         return None
@@ -131,7 +129,7 @@ def gradients(at: LawAtFields, bodies: Sequence[Body], level: int, params: tuple
 
     None where the covariance has not its full rank; nan where the law has no solution.
     """
-    parts = triangular(at.matrix(params), at.heard, RANK)
+    parts = triangular(at.matrix(params), at.heard)
     if any(part.shape[0] != part.shape[1] for part in (parts[0], parts[2])):
         return None
     z, y = _ruled(len(at.heard), level), _even(len(at.unheard), level)

@@ -11,10 +11,9 @@ singular value s of R, what is left out beyond degree K is at most s^(K+1) times
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -22,16 +21,15 @@ from sympy import Dummy, Expr
 
 from symcavity.algebra.compiled import compiled as function
 from symcavity.algebra.memory import Memory
-from symcavity.algebra.precision import mp
 from symcavity.algebra.products import Pairing, ProductAverage
-from symcavity.errors import NotConverged, ValuesError
+from symcavity.errors import NotConverged
+from symcavity.evaluate.averages.at_leaves import AtLeaves
 from symcavity.evaluate.averages.difference import STEP, difference_quotient
 from symcavity.evaluate.averages.hermite_nodes import LEAST, HalfAtFields
 from symcavity.evaluate.averages.joint_bodies import leaves_of
 from symcavity.evaluate.averages.law_fields import NEGATIVE
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.watch import tick
-from symcavity.model.quantities import SiteQuantity
 
 DEGREES = (12, 18, 27, 40, 60, 90, 135, 200, 300, 450)
 FADED = 1e-9  # of the correlations: series begin with so many degrees
@@ -40,48 +38,25 @@ LEFT_OUT = 1e-13  # of the product of both sizes: what the rest of the series ma
 _halves = Memory(64)
 
 
-class CompiledProduct:
+class CompiledProduct(AtLeaves):
     """A compiled average of a product: call it with the values of its symbols."""
 
     def __init__(self, node: ProductAverage, compiled: Callable[[Expr, str], Any], backend: str) -> None:
-        self.backend, self.node = backend, node
-        self.leaves = leaves_of(node.parts)
-        self.pairs = [PairedSeries(pairing, self.leaves) for pairing in node.pairings]
+        leaves = leaves_of(node.parts)
+        super().__init__(node, leaves, compiled, backend, len(leaves))
+        self.pairs = [PairedSeries(pairing, leaves) for pairing in node.pairings]
 
-        def reader(leaf: Any) -> Callable[[Mapping[Any, Any]], Any]:
-            key = leaf.family if isinstance(leaf, SiteQuantity) else leaf
-            return itemgetter(key) if leaf.is_Symbol or key is not leaf else compiled(leaf, backend)
-
-        self.readers = [reader(leaf) for leaf in self.leaves]
-
-    def __call__(self, env: Mapping[Any, Any]) -> Any:
-        """Return the average at the values of the symbols; arrays broadcast."""
-        if self.backend == "mpmath" and mp.dps > 60:
-            raise ValuesError(f"{self.node} has no {mp.dps} digits.", "dps <= 15: it is computed in double precision")
-        values = [np.asarray(c(env), dtype=float) for c in self.readers]
-        if all(v.ndim == 0 for v in values):
-            params = tuple(map(float, values))
-            return self.best(params).average(params)
-        spread = np.broadcast_arrays(*values)
-        rows = zip(*(v.ravel().tolist() for v in spread), strict=True)
-        return np.array([self.best(row).average(row) for row in rows]).reshape(spread[0].shape)
+    def average(self, *params: float) -> float:
+        """The average at numbers for the leaves."""
+        return self.best(params).average(params)
 
     def best(self, params: tuple[float, ...]) -> PairedSeries:
         """The halves that are correlated least: their series is the shortest one."""
         return min(self.pairs, key=lambda pair: pair.correlation(params)) if len(self.pairs) > 1 else self.pairs[0]
 
-    def with_slopes(
-        self, env: Mapping[Any, Any], rows: Sequence[Mapping[Any, Any]]
-    ) -> tuple[Any, list[Any]] | None:
-        """The average, and its derivatives along rows of tangents; None where they are not known."""
-        keys = [q.family if isinstance(q, SiteQuantity) else q for q in self.leaves]
-        values = [np.asarray(c(env), dtype=float) for c in self.readers]
-        if any(v.ndim for v in values) or any(s not in keys for row in rows for s in row):
-            return None
-        params = tuple(map(float, values))
-        pair = self.best(params)
-        rates = pair.slopes(params, {keys.index(s) for row in rows for s in row})
-        return pair.average(params), [sum(rates[keys.index(s)] * t for s, t in row.items()) for row in rows]
+    def slopes(self, params: tuple[float, ...], places: set[int]) -> dict[int, float]:
+        """The derivatives by some of the leaves, by their places."""
+        return self.best(params).slopes(params, places)
 
 
 class PairedSeries:

@@ -8,7 +8,6 @@ All averages over one law and one covariance are taken at once, for its states a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ from sympy import Add, Expr, S
 
 from symcavity.algebra.joint import RAYS, JointAverage, JointLaw, LawSymbol, slope
 from symcavity.algebra.memory import Memory
-from symcavity.algebra.precision import mp
-from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
+from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.evaluate.averages import beside, law_nodes, law_rays
+from symcavity.evaluate.averages.at_leaves import AtLeaves
 from symcavity.evaluate.averages.carried import CarriedNodes
 from symcavity.evaluate.averages.faces import Faces
 from symcavity.evaluate.averages.joint_bodies import Body, leaves_of
@@ -28,7 +27,6 @@ from symcavity.evaluate.averages.law_plan import Carrying, NodePlan, Trial
 from symcavity.evaluate.averages.selected import selected
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.watch import tick
-from symcavity.model.quantities import SiteQuantity
 
 ROUNDING = 1e-9  # of directions in which a law leaves its unknowns open
 
@@ -36,7 +34,7 @@ _shared = Memory(64)
 _bodies = Memory(512)
 
 
-class CompiledAverage:
+class CompiledAverage(AtLeaves):
     """A compiled average over a joint law: call it with the values of its symbols."""
 
     def __init__(self, node: JointAverage, compiled: Callable[[Expr, str], Any], backend: str) -> None:
@@ -44,42 +42,19 @@ class CompiledAverage:
         if key not in _shared:
             _shared[key] = SharedNodes(node.law, node.covariance)
         self.family: SharedNodes = _shared[key]
-        self.node, self.backend = node, backend
         self.family.join(node)
+        leaves = self.family.leaves
+        super().__init__(node, [*leaves, *leaves_of([node.body])], compiled, backend, len(leaves))
 
-        def reader(leaf: Any) -> Callable[[Mapping[Any, Any]], Any]:
-            key = leaf.family if isinstance(leaf, SiteQuantity) else leaf
-            return itemgetter(key) if leaf.is_Symbol or key is not leaf else compiled(leaf, backend)
+    def average(self, *params: float) -> float:
+        """The average at numbers for the leaves: those of the law, and those of what is averaged."""
+        count = len(self.keys)
+        return self.family.average(self.node, params[:count], params[count:])
 
-        self.leaves = [reader(leaf) for leaf in self.family.leaves]
-        self.own = [reader(leaf) for leaf in leaves_of([node.body])]
-
-    def __call__(self, env: Mapping[Any, Any]) -> Any:
-        """Return the average at the values of the symbols; arrays broadcast."""
-        if self.backend == "mpmath" and mp.dps > 60:
-            raise ValuesError(f"{self.node} has no {mp.dps} digits.", "dps <= 15: it is computed in double precision")
-        values = [np.asarray(c(env), dtype=float) for c in (*self.leaves, *self.own)]
-        count = len(self.leaves)
-        if all(v.ndim == 0 for v in values):
-            row = tuple(map(float, values))
-            return self.family.average(self.node, row[:count], row[count:])
-        spread = np.broadcast_arrays(*values)
-        rows = zip(*(v.ravel().tolist() for v in spread), strict=True)
-        found = [self.family.average(self.node, row[:count], row[count:]) for row in rows]
-        return np.array(found).reshape(spread[0].shape)
-
-    def with_slopes(
-        self, env: Mapping[Any, Any], rows: Sequence[Mapping[Any, Any]]
-    ) -> tuple[Any, list[Any]] | None:
-        """The average, and its derivatives along rows of tangents; None where they are not known."""
-        keys = [q.family if isinstance(q, SiteQuantity) else q for q in self.family.leaves]
-        values = [np.asarray(c(env), dtype=float) for c in self.leaves]
-        if any(v.ndim for v in values) or any(s not in keys for row in rows for s in row):
-            return None
-        value = self(env)  # before the slopes, which are those of the rule that it is taken with
-        if (slopes := self.family.gradient(self.node, tuple(map(float, values)))) is None:
-            return None
-        return value, [sum(slopes[keys.index(s)] * t for s, t in row.items()) for row in rows]
+    def slopes(self, params: tuple[float, ...], _places: set[int]) -> dict[int, float] | None:
+        """The derivatives by the leaves of the law."""
+        found = self.family.gradient(self.node, params)
+        return None if found is None else dict(enumerate(found))
 
 
 class SharedNodes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sympy.core.relational import Relational
 
 from symcavity.algebra.precision import mp
 from symcavity.errors import ValuesError
+from symcavity.evaluate.averages.at_leaves import MOST_DIGITS, spread_over
 from symcavity.evaluate.watch import tick
 from symcavity.model.averages import Average
 from symcavity.model.quantities import site_quantities
@@ -77,18 +78,12 @@ class Projected:
         parameters = [value(env) for value in self.parameters]
         if self.backend == "mpmath" and shape.has_many_digits and self.moment and not self.node.is_slack:
             return self.moment(_many_digits(shape, k, mp.dps))
-        if self.backend == "mpmath" and mp.dps > 60:
+        if self.backend == "mpmath" and mp.dps > MOST_DIGITS:
             raise ValuesError(
                 f"{self.node} has no {mp.dps} digits: {shape!r} is averaged in double precision.",
                 "dps <= 15; balls, segments and pairs of points at any dps",
             )
-        arrays = [np.asarray(x, dtype=float) for x in (k, cap, self.soft(env), *parameters)]
-        if all(x.ndim == 0 for x in arrays):
-            return self._one(shape, *(float(x) for x in arrays))
-        spread = np.broadcast_arrays(*arrays)
-        rows = zip(*map(np.ravel, spread), strict=True)
-        values = [self._one(shape, *(float(x) for x in row)) for row in rows]
-        return np.array(values).reshape(spread[0].shape)
+        return spread_over(partial(self._one, shape), (k, cap, self.soft(env), *parameters))
 
     def _one(self, shape: Shape, k: float, cap: float, rho: float, *rest: float) -> float:
         if not np.isfinite(k) or not 0 <= rho < np.inf:

@@ -15,15 +15,15 @@ import numpy as np
 from sympy import Add, Expr, Integer, S
 
 from symcavity.algebra.precision import mp
+from symcavity.evaluate.moving.linear_laws import linear_in, multiplying, refuse_nonlinear, shares_at
 from symcavity.evaluate.moving.masks import Masked, without_masks
 from symcavity.evaluate.moving.moments import average
 from symcavity.evaluate.moving.plan import MovingPlan, Term, mean_of
 from symcavity.evaluate.moving.shares import Monomial, NotLinearLaw, Share, number_of
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
-from symcavity.model.noise import Noise, drawn_anew
-from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
-from symcavity.model.site_sums import is_affine
+from symcavity.model.noise import Noise
+from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.times import Time, lag_of
 from symcavity.record.order_parameters import MovingParameter
 
@@ -80,23 +80,7 @@ class ExactRun:
         for q in self.plan.shared:
             raise NotLinearLaw(f"{q} is shared by all sites")
         self.rows, self.masked = without_masks(self.plan)
-        for m in self.masked.values():
-            if not is_affine(m.inside, linear_in(m.inside)):
-                raise NotLinearLaw(f"{m.mask * m.inside}")
-        for row in self.rows.values():
-            moving = linear_in(row.rhs)
-            if not is_affine(row.rhs, moving) or any(f.has(*moving) for _, f in row.fields if moving):
-                raise NotLinearLaw(f"{row.update.equation}")
-        for kind, body in self.plan.kernels.values():
-            parts = self.plan.split(body)
-            if parts is None or not all(is_affine(part, linear_in(part)) for part in parts):
-                raise NotLinearLaw(f"{body} of the {kind.sites}")
-        for e in (e for echoes in self.plan.echoes.values() for e in echoes):
-            if not is_affine(e.emission, linear_in(e.emission)):
-                raise NotLinearLaw(f"{e.emission}")
-        for r in self.plan.responses.values():
-            if drawn_anew(r.weight):
-                raise NotLinearLaw(f"the response of {r.weight * r.state}")
+        refuse_nonlinear(self.plan, self.rows, self.masked.values())
 
     def _most(self, kind: Kind) -> int:
         fields = [h.declared for h in self.plan.sites[kind].heard]
@@ -133,37 +117,10 @@ class ExactRun:
 
     def _multiplying(self, kind: Kind) -> list[Quenched]:
         """The quenched parameters of a kind that multiply states, fields, or stand in statistics."""
-        exprs: list[Expr] = []
-        exprs += [m.inside.diff(x) for q, m in self.masked.items() if kind in q.site for x in linear_in(m.inside)]
-        for q, row in self.rows.items():
-            if kind in q.site:
-                exprs += [row.rhs.diff(x) for x in linear_in(row.rhs)]
-                exprs += [factor for _, factor in row.fields]
-        for f, g in self.plan.covariances:
-            if f.hearer == kind:
-                exprs += [t.factor for t in self.plan.covariances[f, g]]
-        for f, echoes in self.plan.echoes.items():
-            if f.hearer == kind:
-                exprs += [t.factor for e in echoes for t in e.terms]
-                exprs += [e.emission.diff(q) for e in echoes for q in _states(e.emission)]
-        exprs += [part.diff(q) for k, body in self.plan.kernels.values() if k == kind
-                  for part in self.plan.split(body) or () for q in _states(part)]
-        exprs += [r.weight for r in self.plan.responses.values() if r.kind == kind]
-        return list(dict.fromkeys(q.family for e in exprs for q in site_quantities(e, Quenched)))
+        return multiplying(self.plan, self.rows, self.masked, kind)
 
     def _shares(self, kind: Kind) -> list[Share]:
-        found, law = self._multiplying(kind), self.plan.values.laws.get(kind)
-        if not found:
-            return [Share(self.one, {})]
-        if law is None or any(q not in law.names for q in found):
-            raise NotLinearLaw(f"{found[0]} multiplies states, and has no finite law")
-        table = law.marginal(found)
-        if len(table) > 64:
-            raise NotLinearLaw(f"{found[0]} multiplies states, and has {len(table)} values")
-        return [
-            Share(self.number(S(w)), {q.at_site(): S(v) for q, v in zip(found, point, strict=True)})
-            for point, w in table.items()
-        ]
+        return shares_at(self._multiplying(kind), self.plan.values.laws.get(kind), self.number)
 
     # -- forward -----------------------------------------------------------------------------------
 
@@ -431,15 +388,6 @@ class ExactRun:
             return self.zero
         at = self.place(state, t)
         return sum((h.weight * h.slopes[state.now][at][column] for h in self.shares[kind]), self.zero)
-
-
-def _states(expr: Expr) -> list[SiteQuantity]:
-    return site_quantities(expr, Variable, Field)
-
-
-def linear_in(expr: Expr) -> list[SiteQuantity]:
-    """What an expression has to be linear in: states, and what is drawn anew at each step."""
-    return [*_states(expr), *drawn_anew(expr)]
 
 
 def _explicit(expr: Expr, time: Any) -> bool:

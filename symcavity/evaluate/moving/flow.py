@@ -11,7 +11,7 @@ from sympy import Expr, Rational, S
 from symcavity.algebra.door import as_sympy
 from symcavity.algebra.flow import Rate
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
-from symcavity.evaluate.moving.run import MOST_EXACT, Errors, MovingRun, evolve
+from symcavity.evaluate.moving.run import MOST_EXACT, Errors, MovingRun, Pictured, evolve
 from symcavity.evaluate.moving.values import MOST_STEPS, read_run_values
 from symcavity.evaluate.numbers import exact_value
 from symcavity.evaluate.tolerances import tolerances
@@ -164,7 +164,7 @@ class Words:
         return S.One if adds_to_a_rate or node.time is None else self.step
 
 
-class FlowRun:
+class FlowRun(Pictured):
     """A theory in continuous time at values: arrays over the times of a run.
 
     Attributes
@@ -210,24 +210,6 @@ class FlowRun:
             else:
                 self._known[key] = 2 * fine - coarse, gap
         return self._known[key]
-
-    def compare(self, sim: Any, observables: Any = None) -> Any:
-        """Hold this run against instances of the same declaration: scheme against scheme, at the step of the instances.
-
-        Parameters
-        ----------
-        sim : FlowSimulation
-            What ``system.simulate(..., until=, step=)`` returned.
-        observables : Expr or sequence of Expr, optional
-            By default the second moments of the states.
-        """
-        return sim.compare(self, observables)
-
-    def plot(self, *observables: Any, ax: Any = None, sim: Any = None) -> Any:
-        """Draw observables of one time, with instances beside them."""
-        from symcavity.evaluate.moving.picture import plot
-
-        return plot(self, observables, ax, sim)
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError("A run is not a sequence: run[average(x[i, t]**2)], run.times.")

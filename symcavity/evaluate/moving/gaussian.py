@@ -17,8 +17,9 @@ from sympy.stats.crv_types import NormalDistribution
 
 from symcavity.algebra.precision import mp
 from symcavity.errors import UnsupportedLaw
-from symcavity.evaluate.moving.exact import ExactRun, linear_in
+from symcavity.evaluate.moving.exact import ExactRun
 from symcavity.evaluate.moving.hermite import MOST, Profile, common, mehler
+from symcavity.evaluate.moving.linear_laws import linear_in
 from symcavity.evaluate.moving.moments import on_axes, open_time
 from symcavity.evaluate.moving.plan import MovingPlan
 from symcavity.evaluate.moving.shares import NotLinearLaw, Share
@@ -111,9 +112,9 @@ class GaussianRun(ExactRun):
         for row in self.plan.rows.values():
             if any(f.has(*self.linear(f)) for _, f in row.fields if self.linear(f)):
                 raise NotLinearLaw(f"{row.update.equation}")
-        for kind, body in self.plan.kernels.values():
+        for _, body in self.plan.kernels.values():
             for term in Add.make_args(body.expand()):
-                self._factors(term, kind)
+                self._factors(term)
 
     def _multiplying(self, kind: Kind) -> list[Quenched]:
         """All quenched parameters of a kind that are given by points: each share has its own means."""
@@ -126,7 +127,7 @@ class GaussianRun(ExactRun):
 
     # -- averages of functions ---------------------------------------------------------------------
 
-    def _factors(self, term: Expr, _kind: Kind) -> tuple[Expr, list[tuple[SiteQuantity, Expr]]]:
+    def _factors(self, term: Expr) -> tuple[Expr, list[tuple[SiteQuantity, Expr]]]:
         """A term as a number times functions of one source each, at most two of them.
 
         Raises
@@ -242,7 +243,7 @@ class GaussianRun(ExactRun):
         kind, body = self.plan.kernels[name]
         values, steps = self.kernels[name], range(t + 1)
         for term in Add.make_args(body.expand()):
-            number, factors = self._factors(term, kind)
+            number, factors = self._factors(term)
             even = self._turned(term) == term
             for share in self.shares[kind]:
                 weight = share.weight * self.number(number.xreplace(share.known))
@@ -285,7 +286,7 @@ class GaussianRun(ExactRun):
         with self.precise():
             for term in Add.make_args(self._written(body).expand()):
                 try:
-                    number, factors = self._factors(term, kind)
+                    number, factors = self._factors(term)
                 except NotLinearLaw as problem:
                     raise UnsupportedLaw(
                         f"The run has no average of {term}: {problem}.",

@@ -99,7 +99,29 @@ class Observables:
         return tuple(sorted(times, key=lambda t: (t != self.time, t.name)))
 
 
-class MovingRun:
+class Pictured:
+    """A run beside instances: compared with them, and drawn."""
+
+    def compare(self, sim: Any, observables: Any = None) -> Any:
+        """Compare this run with instances of the same declaration, run over the same steps.
+
+        Parameters
+        ----------
+        sim : MovingSimulation or FlowSimulation
+            What ``system.simulate(..., until=)`` returned; in continuous time, of the same step.
+        observables : Expr or sequence of Expr, optional
+            By default the second moments of the states.
+        """
+        return sim.compare(self, observables)
+
+    def plot(self, *observables: Any, ax: Any = None, sim: Any = None) -> Any:
+        """Draw observables of one time over the run, with instances beside them."""
+        from symcavity.evaluate.moving.picture import plot
+
+        return plot(self, observables, ax, sim)
+
+
+class MovingRun(Pictured):
     """A theory in time at values: arrays over the steps of a run.
 
     Attributes
@@ -184,24 +206,6 @@ class MovingRun:
         steps = self.times if own else [0]
         found = np.stack([self.runner.states[q.now][step_of(q.time, int(k))][:, 0] for k in steps], axis=1)
         return found.reshape((len(found), *(len(self.times) if t in own else 1 for t in times)))
-
-    def compare(self, sim: Any, observables: Any = None) -> Any:
-        """Compare this run with instances of the same declaration, run over the same steps.
-
-        Parameters
-        ----------
-        sim : MovingSimulation
-            What ``system.simulate(..., until=)`` returned.
-        observables : Expr or sequence of Expr, optional
-            By default the second moments of the states.
-        """
-        return sim.compare(self, observables)
-
-    def plot(self, *observables: Any, ax: Any = None, sim: Any = None) -> Any:
-        """Draw observables of one time over the steps, with instances beside them."""
-        from symcavity.evaluate.moving.picture import plot
-
-        return plot(self, observables, ax, sim)
 
     def __repr__(self) -> str:
         return f"<run of {self.theory.system.name or 'a system'} over the steps 0 to {self.times[-1]}, {self.method}>"

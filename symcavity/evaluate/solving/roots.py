@@ -83,20 +83,22 @@ def find_roots(
 # -- one unknown ---------------------------------------------------------------------------------
 
 
+def _share(residual: Residual, x: float) -> float:
+    """One equation at a value of its unknown, as a share of its size."""
+    ((value, size),) = residual(x)
+    return float(value / size)
+
+
 def _bracketed(
     residual: Residual, unknown: Unknown, *, costly: bool, guess: Sequence[float] | None, every: bool
 ) -> Iterator[np.ndarray]:
     seen: dict[float, float] = {}
 
-    def share(x: float) -> float:
-        ((value, size),) = residual(x)
-        return float(value / size)
-
     def f(t: float) -> float:
         if t not in seen:
             tick("brackets of a root")
             with np.errstate(all="ignore"):
-                found = where_defined(share, unknown.value(t))
+                found = where_defined(_share, residual, unknown.value(t))
                 # of two opposed terms this is half the logarithm of their ratio: nearly a straight line
                 seen[t] = float("nan") if found is None else float(np.arctanh(np.clip(found, -NEARLY, NEARLY)))
         return seen[t]
@@ -133,15 +135,11 @@ def _of_either_sign(
 def _changes_at_zero(residual: Residual) -> bool:
     """Whether an equation vanishes at zero, and changes its sign there."""
 
-    def at(x: float) -> float:
-        ((value, size),) = residual(x)
-        return float(value / size)
-
     def changes() -> bool:
-        if not abs(at(0.0)) < tolerances().zero:
+        if not abs(_share(residual, 0.0)) < tolerances().zero:
             return False
         for x in np.geomspace(1e-16, tolerances().zero, 8):  # nearer by, rounding may leave nothing
-            sides = at(-x), at(x)
+            sides = _share(residual, -x), _share(residual, x)
             if not np.all(np.isfinite(sides)) or all(sides):
                 return sides[0] * sides[1] < 0
         return False
@@ -221,22 +219,18 @@ def _walk(f: Callable[[float], float], centre: float, step: float) -> tuple[floa
 # -- several unknowns ----------------------------------------------------------------------------
 
 
-def _in_chart(residual: Residual, unknowns: Sequence[Unknown], reach: float) -> Callable[[np.ndarray], np.ndarray]:
+def _in_chart(residual: Residual, unknowns: Sequence[Unknown]) -> Callable[[np.ndarray], np.ndarray]:
     """Return the relative residuals as a function of the chart coordinates; 1 where they are not defined."""
 
     def f(t: np.ndarray) -> np.ndarray:
         tick("roots from many starting points")
-        t = np.clip(t, -reach, reach)
+        t = np.clip(t, -WIDE, WIDE)
         with np.errstate(all="ignore"):
             x = [u.value(v) for u, v in zip(unknowns, t, strict=True)]
             values = where_defined(lambda: np.array([float(value / size) for value, size in residual(*x)]))
         return np.full(len(unknowns), 1.0) if values is None else np.where(np.isfinite(values), values, 1.0)
 
     return f
-
-
-def _values(unknowns: Sequence[Unknown], t: np.ndarray) -> np.ndarray:
-    return np.array([float(u.value(v)) for u, v in zip(unknowns, t, strict=True)])
 
 
 def starting_points(unknowns: int, count: int) -> np.ndarray:
@@ -254,11 +248,11 @@ def nearest_miss(residual: Residual, unknowns: Sequence[Unknown]) -> tuple[np.nd
     """Return the point with the smallest relative residuals that a search finds, and the largest of them there."""
     from scipy.optimize import least_squares
 
-    f = _in_chart(residual, unknowns, WIDE)
+    f = _in_chart(residual, unknowns)
     best, smallest = np.zeros(len(unknowns)), float(np.max(np.abs(f(np.zeros(len(unknowns))))))
     for start in (-3.0, 0.0, 3.0):
         found = least_squares(f, np.full(len(unknowns), start), max_nfev=CALLS)
         gap = float(np.max(np.abs(found.fun)))
         if gap < smallest:
             best, smallest = found.x, gap
-    return _values(unknowns, best), smallest
+    return np.array([float(u.value(v)) for u, v in zip(unknowns, best, strict=True)]), smallest

@@ -45,7 +45,7 @@ class Ending:
         By how much the last step moved each coordinate, over its length c, backwards; and the step before that.
     last_step : array
         By how much the last step moved each coordinate.
-    steps, evaluations : int
+    steps : int
     """
 
     kind: str
@@ -55,7 +55,6 @@ class Ending:
     before: np.ndarray
     last_step: np.ndarray
     steps: int
-    evaluations: int
 
     def is_steady(self, share: float) -> bool:
         """Whether the last two steps agree in their displacement, up to a share of it."""
@@ -81,7 +80,7 @@ def root(
     refine : callable, optional
         Called with the point before each step.
     """
-    z, c, barrier, count, limits = start.astype(float), 1.0, 1.0, 0, tolerances()
+    z, c, barrier, limits = start.astype(float), 1.0, 1.0, tolerances()
     moved = last = value = np.zeros(len(z))
     for n in range(OUTER):
         tick(f"proximal step {n}")
@@ -97,48 +96,46 @@ def root(
             curve = np.where(low, pull / np.where(low, y, 1.0), 0.0)
             return at[0] + (y - before) / c - pull, at[1] + np.diag(1 / c + curve)
 
-        z, tried, done = _newton(step, z, low, max(NEAR * barrier, 1e-15), c)
-        count += tried
+        z, done = _newton(step, z, low, max(NEAR * barrier, 1e-15), c)
         found = call(z)
         if found is None or not done:
-            return Ending("lost", z, value, moved, last, c * moved, n + 1, count)
+            return Ending("lost", z, value, moved, last, c * moved, n + 1)
         value = found[0]
         moved, last = (before - z) / c, moved
         far, apart = float(np.linalg.norm(z)), float(np.linalg.norm(moved - last))
         if far > limits.lost_sight or (far > limits.gone and apart < limits.agree * np.linalg.norm(moved)):
-            return Ending("gone", z, value, moved, last, c * moved, n + 1, count)
+            return Ending("gone", z, value, moved, last, c * moved, n + 1)
         left = np.where(low, np.minimum(z, value), value)
         if (barrier <= SMALL and np.max(np.abs(left)) < limits.clear) or (barrier <= SMALLEST and c >= WIDEST):
-            return Ending("settled", z, value, moved, last, c * moved, n + 1, count)
+            return Ending("settled", z, value, moved, last, c * moved, n + 1)
         barrier, c = max(barrier / 10, SMALLEST), min(c * 10, WIDEST)
-    return Ending("lost", z, value, moved, last, c * moved, OUTER, count)
+    return Ending("lost", z, value, moved, last, c * moved, OUTER)
 
 
 def _newton(
     step: Callable[[np.ndarray], Value], z: np.ndarray, low: np.ndarray, goal: float, c: float
-) -> tuple[np.ndarray, int, bool]:
+) -> tuple[np.ndarray, bool]:
     """A damped Newton: a step is taken where the map becomes smaller, or the next step at the same slopes does.
 
     The first holds for short steps of every monotone map; the second depends on no units, and follows curved valleys
     (P. Deuflhard, Newton Methods for Nonlinear Problems, 2004, section 3.3).
     """
-    here, count = step(z), 1
+    here = step(z)
     if here is None:
-        return z, count, False
+        return z, False
     for _ in range(INNER):
         value, slope = here
         size = float(np.linalg.norm(value))
         if size < max(goal, TIGHT * float(np.linalg.norm(z)) / c):
-            return z, count, True
+            return z, True
         try:
             d = -np.linalg.solve(slope, value)
         except np.linalg.LinAlgError:
-            return z, count, False
+            return z, False
         unit = np.where(low, z, 1.0)
         t = min(1.0, STAY / max(1e-300, float(np.max(-d[low] / z[low], initial=0.0))))
         for _ in range(HALVED):
             there = step(z + t * d)
-            count += 1
             if there is not None and (
                 np.linalg.norm(there[0]) <= (1 - 1e-4 * t) * size
                 or np.linalg.norm(np.linalg.solve(slope, there[0]) / unit) <= (1 - t / 2) * np.linalg.norm(d / unit)
@@ -146,8 +143,8 @@ def _newton(
                 break
             t /= 2
         else:
-            return z, count, size < ROUNDED
+            return z, size < ROUNDED
         z, here = z + t * d, there
         if t < CAUGHT and size < ROUNDED:  # what is left is rounding, and steps at it lead nowhere
-            return z, count, True
-    return z, count, False
+            return z, True
+    return z, False
