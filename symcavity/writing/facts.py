@@ -327,7 +327,7 @@ def _truncated_moments(step: Step) -> Facts:
 
 @facts_of("messages")
 def _messages(step: Step) -> Facts:
-    own = {name: step.data.get(name, False) for name in ("drawn", "jumps")}
+    own = {name: step.data.get(name, False) for name in ("drawn", "jumps", "several")}
     return {"turns": len(step.data.get("order") or ()) > 1, "echo": step.data.get("echo", True), **own}
 
 

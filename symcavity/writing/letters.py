@@ -19,7 +19,7 @@ LETTERS = {
     "I": ("I", "J", "Y", "Q"),
     "E": ("E", "U", "W", "V"),
     "L": ("L", r"\mathcal{L}"),
-    "t": ("t", "s", "n", "l", "r"),
+    "t": ("t", "s", "r", "n", "l"),
 }
 """The cavity field, the source, the energy, the Lagrangian, the step of a message; and what they may be called."""
 

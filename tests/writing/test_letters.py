@@ -46,6 +46,20 @@ def test_the_step_of_a_message_is_not_a_teacher(teacher, step):
     assert f"{'t' if step == 's' else 's'} + 1)" not in text
 
 
+def test_the_step_beside_two_other_letters_is_not_an_abundance():
+    text = ridge(Quenched("t", i), Quenched("s", mu), Symbol("gamma", positive=True)).to_text()
+    assert "^(r + 1)" in text
+
+
+def test_a_third_time_is_not_a_message():
+    """A message that is not linear has the letter u: no sum over times runs over it."""
+    from symcavity.derivations import moving_modes
+
+    text = moving_modes.problem.cavity().derivation.to_text()
+    assert "u_(x, 0)(r)" in text
+    assert not re.search(r"\(u\)|u = s", text)
+
+
 def test_a_number_of_the_name_e_is_not_the_energy():
     E, beta = symbols("E beta", positive=True)
     square = Sum(Sum(x[mu, i] * s[i], (i, 1, N)) ** 2, (mu, 1, P)) / (2 * E)

@@ -592,3 +592,16 @@ def test_rates_of_order_parameters_are_written_as_these_are():
     plain = noisy_teacher.problem.cavity().fluctuations(average(noisy_teacher.w[i] ** 2)).derivation.to_text()
     assert "To second order in the field" not in plain
     assert "self-couplings and the variances of fields, at the rates" in " ".join(plain.split())
+
+
+def test_messages_of_several_fields_have_several_echoes():
+    one, several = full("gardner"), full("correlated_points")
+    assert "Each site subtracts from its field the part that its own last message has caused" in one
+    assert "Each site subtracts from each of its fields the part that its own last messages have caused" in several
+    assert "at these cavity fields, with these self-couplings" in several
+    assert "at this cavity field, with this self-coupling" in one
+
+
+def test_means_of_several_couplings_are_left_out_in_the_plural():
+    assert "have means; without them we write" in full("one_sided_diet")
+    assert "has a mean; without it we write" in full("spiked_matrix")
