@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from sympy import Eq, Rational, Sum, Symbol, symbols
+from sympy import Eq, Rational, Sum, Symbol, exp, log, symbols
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Problem, Quenched, System, average, i, mu
 from symcavity.writing.letters import LETTERS
@@ -73,3 +73,19 @@ def test_letters_stay_where_nothing_asks_for_them():
     assert "h⁰ = η⁰ + S^w λ⁰ + I⁰" in text
     assert re.search(r"^ *L = ", text, re.MULTILINE)
     assert all(letter == every[0] for letter, every in LETTERS.items())
+
+
+def test_averages_of_a_joint_law_have_the_letter_of_its_fields():
+    """A label of the name eta is averaged over as well: it is no cavity field."""
+    one, other, label = Feature("v"), Feature("u"), Quenched("eta", mu)
+    first, second = (Sum(x[mu, i] * v[i], (i, 1, N)) for v in (one, other))
+    loss = log(1 + exp(first) + exp(second)) - label[mu] * first
+    ridges = Sum(one[i] ** 2 + other[i] ** 2, (i, 1, N)) / 2
+    text = ConvexProblem(Sum(loss, (mu, 1, P)) + ridges).cavity().derivation.to_text()
+    assert "⟩_ω⟩" in text
+    assert "⟩_η" not in text
+    assert "A bracket with the index ω is an average over the cavity fields" in " ".join(text.split())
+    inputs = ConvexProblem(Sum(loss.xreplace({label[mu]: Quenched("I", mu)[mu]}), (mu, 1, P)) + ridges)
+    text = inputs.cavity().derivation.to_text()
+    assert "⟨⟨∂g⁰/∂J⁰⟩_η⟩" in text
+    assert "∂I" not in text
