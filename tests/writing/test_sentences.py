@@ -605,3 +605,8 @@ def test_messages_of_several_fields_have_several_echoes():
 def test_means_of_several_couplings_are_left_out_in_the_plural():
     assert "have means; without them we write" in full("one_sided_diet")
     assert "has a mean; without it we write" in full("spiked_matrix")
+
+
+def test_a_shared_variable_that_moves_is_introduced():
+    assert "The variable b(t) is shared by all sites" in in_text("descent_momentum")
+    assert "shared by all sites" not in in_text("moving_modes")
