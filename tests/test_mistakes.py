@@ -130,3 +130,9 @@ def test_a_teacher_of_zeros_has_no_field():
 
     with pytest.raises(ValuesError, match="a field vanishes"):
         sign_teacher.problem.cavity().solve({alpha: 2, sign_teacher.t: {0: 1}})
+
+
+def test_a_number_of_many_digits_is_said_in_a_few():
+    """Cut after sixty digits, it was another number."""
+    with pytest.raises(ValuesError, match=r"The value of kappa is about 1\.00e\+400\."):
+        gardner.problem.cavity().solve({gardner.kappa: 10**400})
