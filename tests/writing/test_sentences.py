@@ -6,7 +6,7 @@ import warnings
 from importlib.resources import files
 
 import pytest
-from sympy import Eq, Max, Sum, Symbol, sign
+from sympy import Eq, Max, Sum, Symbol, cosh, log, sign
 
 from symcavity import (
     Complementary,
@@ -610,3 +610,16 @@ def test_means_of_several_couplings_are_left_out_in_the_plural():
 def test_a_shared_variable_that_moves_is_introduced():
     assert "The variable b(t) is shared by all sites" in in_text("descent_momentum")
     assert "shared by all sites" not in in_text("moving_modes")
+
+
+def test_functions_that_depend_on_a_parameter_say_so():
+    """``m(eta)`` differs from site to site: the average over the parameter would be one over nothing that is seen."""
+    w, x, u = Feature("w"), Coupling("x"), Quenched("u", i)
+    loss = Sum((1 - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P)) / 2
+    for center, said in ((u[i], True), (0, False)):
+        prior = Sum(log(cosh(w[i] - center)) + w[i] ** 2 / 2, (i, 1, N))
+        theory = ConvexProblem(loss + prior).gibbs(Symbol("beta", positive=True)).cavity()
+        text = " ".join(theory.derivation.to_text().split())
+        assert "keeps its name from here on, m(η₀)" in text
+        assert ("m(η₀) depends on u₀, too, which is not written." in text) is said
+    assert "v(r₀) depends on K₀, too" in full("supplied_resources")  # R(r₀) does not
