@@ -624,3 +624,22 @@ def test_the_jobs_of_an_array_share_out_the_seeds():
     assert build_parser().parse_args([*words, "--seeds", "3"]).seeds == 3
     with pytest.raises(SystemExit):
         build_parser().parse_args([*words, "--seeds", "3:x"])
+
+
+def test_states_that_move_are_run_at_one_size(run):
+    """The second of two sizes was left out without a word."""
+    values = ["g=3/2", "r=1/2", "h=1/2", "a=1", "--until", "3"]
+    got = run("evolve", "reciprocal_network", *values, "--N", "40,60")
+    assert got.status != 0
+    assert "one whole number of features" in got.err
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [("messages", "message passing"), ("simulate", "simulate"), ("experiment", "experiment"), ("sweep", "sweep")],
+)
+def test_states_that_move_are_sent_to_their_own_command(run, command, said):
+    got = run(command, "chaotic_network", "g=2", "a=1")
+    assert got.status != 0
+    assert f"The states depend on time, and {said} needs a theory at rest" in got.err
+    assert "symcavity evolve NAME name=value --until T, with --N and --seeds for instances" in got.err

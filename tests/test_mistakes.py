@@ -117,3 +117,22 @@ def test_sites_without_random_couplings_have_no_cavity_field():
         magnet.gibbs(1)
     with pytest.raises(DeclarationError, match="random couplings"):
         ConvexProblem(Sum((w[i] - field[i]) ** 2, (i, 1, N))).cavity()
+
+
+def test_one_size_is_meant_where_sites_are_added():
+    with pytest.raises(ValuesError, match="one number of features"):
+        gardner.problem.cavity_experiment({alpha: "1/2"}, N=[40, 60], seeds=2)
+
+
+def test_a_teacher_of_zeros_has_no_field():
+    """Its sign is not a label, and the regression of a student's field on it is not defined."""
+    from symcavity.derivations import sign_teacher
+
+    with pytest.raises(ValuesError, match="a field vanishes"):
+        sign_teacher.problem.cavity().solve({alpha: 2, sign_teacher.t: {0: 1}})
+
+
+def test_a_number_of_many_digits_is_said_in_a_few():
+    """Cut after sixty digits, it was another number."""
+    with pytest.raises(ValuesError, match=r"The value of kappa is about 1\.00e\+400\."):
+        gardner.problem.cavity().solve({gardner.kappa: 10**400})

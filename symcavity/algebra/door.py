@@ -25,6 +25,7 @@ NUMBER = re.compile(
 NUMBERS = "exact decimals or fractions: 2, 0.1, 1e-3, 1/2"
 LARGEST = Fraction(10) ** 300  # beyond it a double overflows, and so does what is made of it
 SMALLEST = Fraction(1, 10**5000)  # in double it is zero, and a start of searches in many digits
+_LONG = 60  # characters of a number in an error
 SUPPORTED = "SymPy expressions and numbers; a text would have to be executed to be understood"
 
 
@@ -123,6 +124,9 @@ def check_size(size: Any, value: Any, name: str, least: Any, said: str) -> None:
 def told(value: Any) -> str:
     """A number in a few characters."""
     try:
-        return f"{value!s:.60}"
+        written = str(value)
+        if len(written) <= _LONG:
+            return written
+        return f"about {value.evalf(3)}".lower() if getattr(value, "is_Number", False) else f"{written[: _LONG - 3]}..."
     except ValueError:  # more digits than Python writes
         return f"a number of {int(value.p).bit_length()} over {int(value.q).bit_length()} binary digits"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
@@ -233,8 +234,14 @@ class JointAverage(NumberedAverage):
     def _sympystr(self, printer: Any) -> str:
         return f"<{printer.doprint(self.body)}>({', '.join(f.name for f in self.law.fields)})"
 
+    @property
+    def letter(self) -> Symbol:
+        """The letter of the fields, without the index of a site."""
+        found = re.match(r"\\(eta|omega|chi|psi)(?![a-z])", self.law.fields[0].tex)
+        return Symbol(found[1] if found else "eta")
+
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        tex = f"\\left\\langle {printer.doprint(self.body)} \\right\\rangle_{{\\eta}}"
+        tex = f"\\left\\langle {printer.doprint(self.body)} \\right\\rangle_{{{printer.doprint(self.letter)}}}"
         return raised(tex, exp)
 
 

@@ -200,12 +200,14 @@ def table_of(comparison: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _instances(args: argparse.Namespace) -> tuple[BipartiteSystem, Theory, dict[Any, Any], dict[str, Any]]:
+def _instances(args: argparse.Namespace, verb: str) -> tuple[BipartiteSystem, Theory, dict[Any, Any], dict[str, Any]]:
     """Read what simulations and experiments have in common."""
     from symcavity.commands.arguments import read_pairs, whole_numbers
+    from symcavity.face.refusals import refuse_motion
     from symcavity.model.kinds import N
 
     system = load_system(args)
+    refuse_motion(system, verb)
     values = read_pairs(args.values, system)
     theory = theory_of(args, system)
     given = values.pop(N, None)
@@ -225,7 +227,7 @@ def simulate(args: argparse.Namespace) -> int:
 
     check_figure(args.plot)
     check_writable(args.csv)
-    system, theory, values, options = _instances(args)
+    system, theory, values, options = _instances(args, "simulate")
     shown = [read_observable(text, system, theory.order_parameters) for text in args.show]
     simulation = run(system, values, fresh=args.fresh, **options)
     comparison = compare(theory, simulation, shown or None)
@@ -250,7 +252,7 @@ def experiment(args: argparse.Namespace) -> int:
     from symcavity.finite.experiment import cavity_experiment
 
     check_figure(args.plot)
-    system, theory, values, options = _instances(args)
+    system, theory, values, options = _instances(args, "experiment")
     outcome = cavity_experiment(system, theory, values, **options)
     if args.json:
         print_json({"problem": args.target, "claims": str(outcome).splitlines()})
@@ -268,7 +270,7 @@ def messages(args: argparse.Namespace) -> int:
     from symcavity.model.typed import read_observable
 
     check_figure(args.plot)
-    system, theory, values, options = _instances(args)
+    system, theory, values, options = _instances(args, "message passing")
     shown = [read_observable(text, system, theory.order_parameters) for text in args.show]
     run = message_passing(system, values, steps=args.steps, damping=args.damping, **options)
     wanted = shown or list(theory.order_parameters.values())
@@ -290,10 +292,12 @@ def messages(args: argparse.Namespace) -> int:
 def sweep(args: argparse.Namespace) -> int:
     """Solve, and simulate, over a grid."""
     from symcavity.commands.sweeping import run_sweep
+    from symcavity.face.refusals import refuse_motion
 
     check_figure(args.plot)
     check_writable(args.csv)
     system = load_system(args)
+    refuse_motion(system, "sweep")
     rows, drawn = run_sweep(args, system, theory_of(args, system))
     if args.json:
         print_json([dict(row) for row in rows])

@@ -236,6 +236,8 @@ _TYPED = (
     (", an array with one entry a site, or a SymPy distribution", ", or an array with one entry a site"),
     ("a dictionary {value: weight}", "a law value:weight,value:weight"),
     ("a law {value: weight}", "a law value:weight,value:weight"),
+    (", system.simulate(values, N=..., until=...), run.compare(sim, ...)", ", with --N and --seeds for instances"),
+    ("theory.evolve(values, until=...)", "symcavity evolve NAME name=value --until T"),
 )
 """What is offered in Python only, and what stands for it on a command line."""
 

@@ -43,9 +43,9 @@ def evolve(args: argparse.Namespace) -> int:
     found = {key: run[key] for key in shown}
     sim = comparison = None
     if args.N:
-        (size,) = whole_numbers(args.N, "--N")[:1]
+        sizes = whole_numbers(args.N, "--N")
         drawn = {"seeds": args.seeds, "couplings": args.couplings, "executor": args.jobs}
-        sim = system.simulate(values, N=size, **span, **drawn)
+        sim = system.simulate(values, N=sizes if len(sizes) > 1 else sizes[0], **span, **drawn)
         comparison = run.compare(sim, [key for key in shown if not key.has(SiteResponse)])  # which instances lack
     if args.json:
         print_json(_data(args, system, run, found, sim), args.dps or 15)

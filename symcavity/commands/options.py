@@ -77,7 +77,7 @@ def add_command(
     *examples: str,
     target: bool = True,
     values: bool = False,
-    instances: bool = False,
+    instances: str = "",
     notes: str = "",
 ) -> Any:
     """Add a command, with what it takes of a declaration, of values and of instances."""
@@ -94,8 +94,11 @@ def add_command(
         add("--object", default="", metavar="OBJECT", help="name of the problem, if the file declares several")
         add("--method", choices=("cavity", "naive"), default="cavity", help="the analysis (default: cavity)")
     if instances:
-        sizes = "number of features; several (100,200,400) are extrapolated to the limit"
-        add("--N", metavar="N[,N...]", help=sizes)
+        if instances == "several":
+            sizes = "number of features; several (100,200,400) are extrapolated to the limit"
+            add("--N", metavar="N[,N...]", help=sizes)
+        else:
+            add("--N", help="number of features")
         add("--seeds", type=_seeds, default=10, help="instances at every point (default: 10), or their seeds: 40:50")
         add("--couplings", default="gaussian", help="gaussian (default), rademacher or uniform")
         add("--jobs", type=int, metavar="JOBS", help="processes to run on (default: this one)")

@@ -148,7 +148,7 @@ def _add_instances(commands: Any) -> None:
         'symcavity simulate soft_margin alpha=2 C=1 --N 100 --show "average(fresh(Sum(x[mu,i]*w[i], (i,1,N)) < 1))"',
         "symcavity simulate anisotropic alpha=0.8 l=0.2:1/2,1.8:1/2 --N 200 --method naive",
         values=True,
-        instances=True,
+        instances="several",
     )
     add_shown(simulate, "compare only this observable")
     add_fresh(simulate)
@@ -162,7 +162,7 @@ def _add_instances(commands: Any) -> None:
         "symcavity messages gardner alpha=0.5 --N 1000 --seeds 5",
         'symcavity messages soft_margin alpha=2 C=3/4 --steps 20 --show "average(xi[mu])" --plot steps.pdf',
         values=True,
-        instances=True,
+        instances="one",
     )
     messages.add_argument("--steps", type=int, default=40, help="steps of each kind of site (default: 40)")
     messages.add_argument("--damping", type=float, default=0.0, help="damping factor d: new = d*old + (1 - d)*update")
@@ -182,7 +182,7 @@ def _add_sweep(commands: Any) -> None:
         "symcavity sweep soft_margin alpha=0.5:3:11 C=1,10 --csv soft.csv --resume",
         'symcavity sweep soft_margin alpha=0.5:3:11 C=1 --y "average(xi[mu])" --plot slack.pdf',
         values=True,
-        instances=True,
+        instances="several",
         notes="\n\ngrids:\n  kappa=0:3:61    start:stop:count, both ends included\n  kappa=0.5,1,2   these values",
     )
     add_fresh(sweep)
@@ -212,7 +212,7 @@ def _add_motion(commands: Any) -> None:
         "symcavity evolve noisy_teacher alpha=2 gamma=1 t=1:1/2,-1:1/2 noise=0 --until 4 --step 1/20    # flow",
         "symcavity evolve my_system.py alpha=2 --until 10 --N 300 --seeds 8    # compared with instances",
         values=True,
-        instances=True,
+        instances="one",
     )
     evolve.add_argument("--until", metavar="T", required=True, help="the last step, or time")
     evolve.add_argument("--step", metavar="DT", help="time step in continuous time, such as 1/20")
@@ -231,7 +231,7 @@ def _add_motion(commands: Any) -> None:
         "symcavity experiment gardner alpha=0.5 --N 200 --seeds 50",
         "symcavity experiment soft_margin alpha=2 C=1 --N 200 --seeds 50 --plot cavity.pdf",
         values=True,
-        instances=True,
+        instances="one",
     )
     experiment.add_argument("--plot", metavar="F", help="draw the new variables against their prediction")
 
@@ -248,7 +248,7 @@ def _add_reports(commands: Any) -> None:
         "symcavity report my_problem.py alpha=2 C=1 -o mine --N 100,200 --seeds 20",
         "symcavity report mine/report.json -o again             # the same once more",
         values=True,
-        instances=True,
+        instances="several",
     )
     report.set_defaults(N="100")
     report.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from symcavity.errors import ValuesError
 from symcavity.evaluate.progress import Report
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.estimates import Extrapolation
@@ -32,6 +33,13 @@ class Batch:
     setup: Setup
     sizes: list[int]
     seeds: list[int]
+
+    @property
+    def size(self) -> int:
+        """The one number of features; raises ValuesError where there are several."""
+        if len(self.sizes) != 1:
+            raise ValuesError(f"N = {self.sizes}.", "one number of features")
+        return self.sizes[0]
 
     @classmethod
     def of(cls, setup: Setup, N: Any, seeds: int | Iterable[int]) -> Batch:

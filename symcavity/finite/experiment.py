@@ -135,7 +135,7 @@ def cavity_experiment(
         )
     setup = prepare(system, values, couplings, method)
     batch = Batch.of(setup, N, seeds)
-    (n,), wanted = batch.sizes, batch.seeds
+    n, wanted = batch.size, batch.seeds
     solution = theory
     if isinstance(theory, Theory):
         solution, _ = solved_at(theory, point_at(setup, setup.values.sizes(n)))

@@ -405,13 +405,11 @@ def message_passing(
     setup = prepare(system, values, couplings)
     conditions_met(setup.system)
     batch = Batch.of(setup, N, seeds)
-    if len(batch.sizes) != 1:
-        raise ValuesError(f"N = {batch.sizes}.", "one number of features")
+    n = batch.size
     if not 0 <= damping < 1:
         raise ValuesError(f"The damping is {damping}.", "a number from zero (no damping) up to, but not including, one")
     work = Work(setup, steps, float(damping))
-    (runs,) = batch.run(pass_one, work, executor, progress).values()
-    out = MessagePassing(work, runs)
+    out = MessagePassing(work, batch.run(pass_one, work, executor, progress)[n])
     if 2 * len(out.diverged) > len(out.runs):
         raise out._unsettled()  # noqa: SLF001 - its own error
     return out

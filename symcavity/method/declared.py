@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
-from sympy import IndexedBase, S, Sum, Symbol, oo
+from sympy import Basic, IndexedBase, S, Sum, Symbol, oo
 
 from symcavity.algebra.choice import Choice
 from symcavity.algebra.indexed import fresh_index
@@ -17,12 +17,18 @@ from symcavity.model.equations import Equation
 from symcavity.model.extrema import Extremum
 from symcavity.model.families import families
 from symcavity.model.laws import Law
-from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity
+from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, site_quantities
 from symcavity.model.support import Anchor, Support
 from symcavity.model.system import System
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.record.symbols import DisorderAverage
+
+
+def _moving_globals(typed: Iterable[Basic]) -> list[SiteQuantity]:
+    """The variables of declared equations that all sites share, and that move."""
+    moving = [q for e in typed for q in site_quantities(e) if not q.site and q.time is not None]
+    return sorted({q.now for q in moving}, key=str)
 
 
 def declaration(system: System, make: StepMaker) -> list[Step]:
@@ -42,7 +48,7 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
         "quenched": [q for q in system.quenched if q.over is None],
         "anew": list(system.drawn_anew),
         "choices": sorted(set().union(*(e.atoms(Choice) for e in (*typed, *moments))), key=str),
-        "globals": [g for g in system.globals if g in shared],
+        "globals": [*(g for g in system.globals if g in shared), *_moving_globals(typed)],
         "fixed": list(system.fixed),
         "ranges": list(system.ranges),
     }

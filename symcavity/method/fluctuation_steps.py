@@ -10,6 +10,7 @@ from sympy import Expr, S
 
 from symcavity.method.fluctuations import scatter, shared_overlaps, single_site_minima
 from symcavity.method.given_emissions import Curvature, curvatures
+from symcavity.method.minimum import in_fields, names_of_minima
 from symcavity.method.naming import at_zero
 from symcavity.method.theory import Theory
 from symcavity.model.equations import Equation
@@ -48,10 +49,9 @@ class Fluctuations:
 
     @cached_property
     def names(self) -> dict[Kind, Any]:
-        """The name of what a site of each kind adds."""
-        taken = set(self.theory.system.variables)
-        letter = next(name for name in ("M", "E", "m_e") if name not in taken)
-        return {kind: Variable(letter, kind.index).at_site() for kind, m in self.minima.items() if m != 0}
+        """The name of what a site of each kind adds, as in the minimum of the problem."""
+        _, letters = names_of_minima(self.theory)
+        return {kind: Variable(letters[kind], kind.index).at_site() for kind, m in self.minima.items() if m != 0}
 
     @cached_property
     def bends(self) -> tuple[OrderParameter, ...]:
@@ -96,7 +96,10 @@ def fluctuation_steps(found: Fluctuations) -> list[Step]:
     theory = found.theory
     make = StepMaker(theory.system.source, theory.is_naive, SECTION)
     quenched = [q.at_site() for q in theory.system.quenched]
-    minima = [Equation(at_zero(name, kind), at_zero(found.minima[kind], kind)) for kind, name in found.names.items()]
+    minima = [
+        at_zero(Equation(name, in_fields(theory.inserted[kind], found.minima[kind])), kind)
+        for kind, name in found.names.items()
+    ]
     steps = [
         share_step(theory, make, "fluctuations.share"),
         make(

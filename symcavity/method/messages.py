@@ -129,12 +129,18 @@ def message_steps(theory: Any, make: StepMaker) -> list[Step]:
             evidence.append((kind, h))
     if not fields:
         return []
+    echoes, hearing = sum(len(h.feedback) for _, h in evidence), {kind for kind, _ in evidence}
     return [
         make(
             "messages",
             "messages",
             fields,
-            data={"order": order, "echo": any(h.feedback for _, h in evidence), **_beside_responses(theory)},
+            data={
+                "order": order,
+                "echo": echoes > 0,
+                "several": max(echoes, len(evidence)) > len(hearing),
+                **_beside_responses(theory),
+            },
             assumptions=(("independence", {}),),
             rests_on=tuple(f"{kind.key}.{part}" for kind in order for part in ("cavity_equation", "solution")),
             evidence={"heard": evidence},

@@ -174,11 +174,11 @@ def minimum_steps(theory: Theory, make: StepMaker) -> list[Step]:
     except UnsupportedLaw:
         return []
     make = make.within("The minimum")
-    whole, letters = _names(theory)
+    whole, letters = names_of_minima(theory)
     own = {kind: Field(letters[kind], index=kind.index).at_site() for kind in found.sites}
     function = Equation(whole, found.of({kind: Average(m) for kind, m in own.items()}))
     minima = [
-        Equation(at_zero(own[kind], kind), at_zero(_in_fields(theory.inserted[kind], m), kind))
+        Equation(at_zero(own[kind], kind), at_zero(in_fields(theory.inserted[kind], m), kind))
         for kind, m in found.sites.items()
     ]
     varied = [g for g in found.varied if isinstance(g, Global)]
@@ -211,7 +211,7 @@ def minimum_steps(theory: Theory, make: StepMaker) -> list[Step]:
     ]
 
 
-def _in_fields(site: Site, expr: Expr) -> Expr:
+def in_fields(site: Site, expr: Expr) -> Expr:
     """The minimum of a site with the names of its local fields, or with cavity fields and self-couplings."""
     fields = [e for e in site.law.equations if isinstance(e.lhs, SiteQuantity) and isinstance(e.lhs.family, Field)]
     named = {e.rhs: e.lhs for e in fields}
@@ -222,7 +222,7 @@ def _in_fields(site: Site, expr: Expr) -> Expr:
     return expr.xreplace(rule)
 
 
-def _names(theory: Theory) -> tuple[OrderParameter, dict[Kind, str]]:
+def names_of_minima(theory: Theory) -> tuple[OrderParameter, dict[Kind, str]]:
     """Letters for the minima that nothing else of the system begins with; features and data share one."""
     system = theory.system
     every = [*system.variables, *system.globals, *system.parameters, *theory.order_parameters, *system.named]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from symcavity.method.moving_pair import MovingPair
-from symcavity.method.naming import at_zero
 from symcavity.method.pair_steps import SECTION, dimension_name, meaning_of
 from symcavity.method.respond import ORDER
 from symcavity.record.derivation import Step
@@ -21,7 +20,7 @@ def moving_pair_steps(pair: MovingPair) -> list[Step]:
     couplings = list(dict.fromkeys(f.coupling for f in theory.system.fields))
     first, second = pair.frequencies
     dimension = MovingParameter(dimension_name(pair), (pair.lag,))
-    observed = at_zero(pair.observed, pair.kind)
+    observed = pair.observed
     times = {"time": pair.time, "first": first, "second": second}
     steps = [
         make(

@@ -107,9 +107,19 @@ class NamedLaw:
         return [Equation(self.argument, eta + self.written(back)), *functions]
 
     def told(self, kind: Kind) -> dict[str, list[Expr]]:
-        """The functions, and the labels whose probabilities are written as ``P(y | u)``."""
-        named = [self.at(q) for q in self.functions]
-        return {"named": [at_zero(e, kind) for e in named], "labels": [at_zero(y, kind) for y in self.labels]}
+        """The functions, labels whose probabilities are written as ``P(y | u)``, parameters that are not written."""
+        said = {"named": [self.at(q) for q in self.functions], "labels": self.labels, **self.beside}
+        return {name: [at_zero(e, kind) for e in some] for name, some in said.items()}
+
+    @property
+    def beside(self) -> dict[str, list[Expr]]:
+        """The parameters of the site on which functions depend at a given argument, and these functions."""
+        own = [q.at_site() for q in self.site.law.quenched() if q.given is None]
+        weights = [e.difference for e in self.equations()] if self.is_thermal else []
+        values = {q: [*weights, value] for q, value in self.functions.items()}
+        found = [p for p in own if any(e.has(p) for some in values.values() for e in some)]
+        varying = [self.at(q) for q, some in values.items() if any(e.has(*found) for e in some)] if found else []
+        return {"beside": [*found], "varying": varying}
 
     @property
     def labels(self) -> list[SiteQuantity]:

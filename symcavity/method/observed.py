@@ -202,6 +202,7 @@ def observed_steps(found: Observed) -> list[Step]:
             data={
                 "changes": [source.changes[s] for source in sources for s in found.moved.found.unknowns],
                 "globals": shared,
+                "bends": [found.names[s] for s in found.moved.found.bends],
             },
             assumptions=(("independence", {}),),
             rests_on=("observed.source", *(f"{kind.key}.effective_law" for kind in theory.inserted)),

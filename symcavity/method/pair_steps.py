@@ -77,7 +77,7 @@ def _steps(pair: Pair, make: StepMaker) -> list[Step]:
             "pair.dimension",
             "two_sites_dimension",
             [Equation(dimension, dimension_of(pair))],
-            data={"observed": at_zero(observed, pair.kind), "kind": pair.kind, "dimension": dimension},
+            data={"observed": observed, "kind": pair.kind, "dimension": dimension},
             rests_on=("pair.close",),
         ),
         _resolvent_step(Resolvent(pair), make),
@@ -127,7 +127,7 @@ def _resolvent_step(found: Resolvent, make: StepMaker) -> Step:
         found.equations,
         data={
             "rows": rows,
-            "observed": at_zero(pair.observed, pair.kind),
+            "observed": pair.observed,
             "kind": pair.kind,
             "argument": found.argument,
             "value": found.value,

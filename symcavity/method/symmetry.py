@@ -85,12 +85,13 @@ def find_symmetry(system: System) -> Symmetry:
 
 def _scaling(law: Law, emitted: Sequence[SiteQuantity], system: System) -> dict[SiteQuantity, int] | Symmetry:
     """Weights 0 or 1 for the variables of a datum: emitted states scale, fields do not."""
-    free = [q for q in law.unknowns if q not in emitted]
+    fields = [q for q in law.unknowns if isinstance(q.family, Field)]  # of sums, whose names do not scale either
+    free = [q for q in law.unknowns if q not in emitted and q not in fields]
     conditions = [parts[law.kind] for parts in system.global_conditions if law.kind in parts]
     broken: list[list[Any]] = []
     known: dict[Any, bool] = {}
     for choice in product((0, 1), repeat=len(free)):
-        weights = {**dict.fromkeys(emitted, 1), **dict(zip(free, choice, strict=True))}
+        weights = {**dict.fromkeys(fields, 0), **dict.fromkeys(emitted, 1), **dict(zip(free, choice, strict=True))}
         found = _broken(law, weights, conditions, known)
         if not found:
             return weights

@@ -49,8 +49,8 @@ def times_in(expr: Any) -> list[Time]:
 
 
 def other_times(t: Time) -> tuple[Time, Time]:
-    """Two more times beside one, by the letters that are usual."""
-    first, second = [Time(name) for name in ("s", "u", "t") if name != t.name][:2]
+    """Two more times beside one, by letters that no message has: ``u`` is what a nonlinear one is called."""
+    first, second = [Time(name) for name in ("s", "r", "t") if name != t.name][:2]
     return first, second
 
 

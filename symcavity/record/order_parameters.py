@@ -13,6 +13,7 @@ from symcavity.algebra.node import raised
 from symcavity.model.names import latex_name
 
 _BETWEEN = {"plus": " + ", "minus": " - ", "over": " / "}
+_RATES = {"dS", "dq", "dK"}  # at which a response, an overlap, a curvature moves
 
 
 class OrderParameter(Symbol):
@@ -25,8 +26,10 @@ class OrderParameter(Symbol):
         assumptions.setdefault("real", True)
         return super().__new__(cls, name, **assumptions)
 
-    def _latex(self, printer: Any, exp: str | None = None) -> str:  # noqa: ARG002 - SymPy's signature
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
         base, _, label = self.name.partition("_")
+        if base in _RATES:
+            return raised(f"d{printer.doprint(OrderParameter(self.name[1:]))}", exp)
         if label == "hat" or label.endswith("_hat"):
             head, label = f"\\hat{{{latex_name(base)}}}", label[:-3].rstrip("_")
         else:

@@ -27,10 +27,16 @@ QUOTIENT = "difference quotients of solved minima"
 
 
 def _body(step: Step, key: int) -> Any:
+    """The minimum of any site of a kind, in the sums that it hears."""
     claim = step.claims[key]
     (kind,) = {kind for q in site_quantities(claim.lhs) for kind in q.site}
     rule = {q: q.xreplace({0: kind.index}) for q in site_quantities(claim.rhs) if 0 in q.indices}
-    return kind, claim.rhs.xreplace(rule)
+    return kind, claim.rhs.xreplace(rule).xreplace(_heard(step.evidence["theory"].inserted[kind]))
+
+
+def _heard(site: Any) -> dict[Any, Any]:
+    """The cavity fields of a site: what it hears, less what comes back of its own."""
+    return {h.eta: h.declared.as_sum - (h.effective() - h.eta).xreplace(dict(site.means)) for h in site.heard}
 
 
 @witness("site_minima")
@@ -79,7 +85,7 @@ def _growth(theory: Any, found: Any, family: Quenched, claims: Any) -> list[Any]
             continue
         effective = {h.declared.as_sum: h.effective().xreplace(dict(site.means)) for h in site.heard}
         grown = (t * body.xreplace(effective).diff(t)).expand()
-        back = {h.eta: h.declared.as_sum - (h.effective() - h.eta).xreplace(dict(site.means)) for h in site.heard}
+        back = _heard(site)
         out += [kind.ratio * Average(term.xreplace(back)) for term in Add.make_args(grown) if term != 0]
         for c, bend in zip(found.given, claims.values(), strict=True):
             if c.sender == kind:

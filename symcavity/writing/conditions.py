@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Abs, Add, S
+from sympy import Abs, Add, And, Equality, S
 from sympy.logic.boolalg import to_dnf
 
 from symcavity.model.averages import condition_of
@@ -28,7 +28,12 @@ class ConditionPrinter(TreePrinter):
         for value, condition in expr.args:
             if value is S.NaN and condition == True and rows:  # noqa: E712 - the cases before are all there are
                 continue
-            said = words("otherwise") if condition == True else beside(words("if "), " ", self.row(condition))  # noqa: E712
+            if condition == True:  # noqa: E712
+                said = beside(words("otherwise"))
+            else:
+                earlier = [case for _, case in expr.args[: len(rows)]]
+                word = "if " if all(_exclude_each_other(case, condition) for case in earlier) else "else if "
+                said = beside(words(word), " ", self.row(condition))
             rows.append((beside(" ", self.row(value), ","), beside(" ", said)))
         return beside(Table("cases", tuple(rows)))
 
@@ -59,6 +64,16 @@ class ConditionPrinter(TreePrinter):
 
     def _print_BooleanFalse(self, _expr: Any) -> Row:
         return beside(words("never"))
+
+
+def _exclude_each_other(one: Any, other: Any) -> bool:
+    """Whether two conditions are seen not to hold together: then their order does not matter."""
+    if isinstance(one, Equality) and isinstance(other, Equality) and one.lhs == other.lhs:
+        return one.rhs != other.rhs
+    for low, high in ((one, other), (other, one)):
+        if getattr(low, "lts", None) is not None and getattr(high, "gts", None) == low.lts:
+            return bool((high.lts - low.gts).is_positive)
+    return And(one, other) == False  # noqa: E712
 
 
 def _interval(expr: Any) -> tuple[tuple[Any, str], Any, tuple[str, Any]] | None:

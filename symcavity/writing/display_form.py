@@ -397,5 +397,5 @@ class OverParameters(Expr):
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         average, *parameters = self.args
-        below = ", ".join(["\\eta", *map(printer.doprint, parameters)])
+        below = ", ".join(map(printer.doprint, (average.letter, *parameters)))
         return raised(f"\\left\\langle {printer.doprint(average.body)} \\right\\rangle_{{{below}}}", exp)

@@ -104,7 +104,7 @@ def _laws(theory: Theory) -> str:
     parts: list[tuple[Any, Sequence[Equation]]] = []
     for kind, law in with_names(theory, theory.equations)[1]:
         functions = [law.at(q) for q in law.functions]
-        at: dict[str, Any] = {"sites": kind.sites, "argument": law.argument, "field": field_at(kind)}
+        at: dict[str, Any] = {"sites": kind.sites, "argument": law.argument, "field": field_at(kind), **law.beside}
         said = say("notation.laws", **at, named=functions, labels=law.labels, thermal=law.is_thermal)
         parts.append((said, law.equations()))
     joint = [theory.order_parameters[s] for s, value in theory.closures.items() if value.has(JointAverage)]

@@ -8,6 +8,7 @@ from typing import Any
 from sympy import Expr, Mul, Symbol, oo, sqrt
 from sympy.core.relational import Relational
 
+from symcavity.model.averages import SiteResponse
 from symcavity.model.complementary import Complementary
 from symcavity.model.equations import Equation
 from symcavity.model.families import SiteQuantity, site_quantities
@@ -326,7 +327,7 @@ def _truncated_moments(step: Step) -> Facts:
 
 @facts_of("messages")
 def _messages(step: Step) -> Facts:
-    own = {name: step.data.get(name, False) for name in ("drawn", "jumps")}
+    own = {name: step.data.get(name, False) for name in ("drawn", "jumps", "several")}
     return {"turns": len(step.data.get("order") or ()) > 1, "echo": step.data.get("echo", True), **own}
 
 
@@ -346,6 +347,18 @@ def _spread(step: Step) -> Facts:
         "rows": [covariance(*row) for row in fields],
         "kinds": len({getattr(a, "kind", None) for a, *_ in fields}) > 1,
     }
+
+
+@facts_of("two_sites_local")
+def _two_sites_local(step: Step) -> Facts:
+    responses = [claim.lhs for claim in step.claims if claim.lhs.has(SiteResponse)]
+    return {"responses": responses, "squares": [claim.lhs for claim in step.claims if claim.lhs not in responses]}
+
+
+@facts_of("two_sites_given")
+def _two_sites_given(step: Step) -> Facts:
+    rows, given = step.data.get("rows") or (), step.data.get("given") or ()
+    return {"held": [*(row["field"] for row in rows), *map(quantity, given)]}
 
 
 @facts_of("two_sites_closed", "moving_two_sites_closed")

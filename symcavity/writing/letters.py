@@ -8,6 +8,7 @@ from typing import Any
 
 from sympy import Basic, Symbol
 
+from symcavity.algebra.joint import JointAverage, LawSymbol
 from symcavity.model.averages import Force, Lowest
 from symcavity.model.equations import Equation
 from symcavity.model.families import Family
@@ -19,7 +20,7 @@ LETTERS = {
     "I": ("I", "J", "Y", "Q"),
     "E": ("E", "U", "W", "V"),
     "L": ("L", r"\mathcal{L}"),
-    "t": ("t", "s", "n", "l", "r"),
+    "t": ("t", "s", "r", "n", "l"),
 }
 """The cavity field, the source, the energy, the Lagrangian, the step of a message; and what they may be called."""
 
@@ -85,10 +86,23 @@ def _renamed(obj: Any, new: dict[str, str]) -> Any:
         return Equation(_renamed(obj.lhs, new), _renamed(obj.rhs, new))
     if isinstance(obj, Basic):
         nodes = obj.atoms(Source, CavitySymbol, LawFunction, AtStep, Force, Lowest)
-        return obj.xreplace({node: other for node in nodes if (other := _other(node, new)) != node})
+        rule = {node: other for node in nodes if (other := _other(node, new)) != node}
+        return obj.xreplace(rule | _of_joint_laws(obj, new))
     if type(obj) is dict:
         return {_renamed(key, new): _renamed(value, new) for key, value in obj.items()}
     return type(obj)(_renamed(one, new) for one in obj) if type(obj) in (list, tuple) else obj
+
+
+def _of_joint_laws(obj: Basic, new: dict[str, str]) -> dict[Any, Any]:
+    """The fields and the responses of joint laws, whose symbols know their TeX."""
+    rule: dict[Any, Any] = {}
+    if "I" in new:
+        below = "}{\\partial "
+        rule = {s: LawSymbol(s.name, s.tex.replace(f"{below}I", below + new["I"])) for s in obj.atoms(LawSymbol)}
+    if "eta" in new:
+        fields = {f for average in obj.atoms(JointAverage) for f in average.law.fields}
+        rule |= {f: LawSymbol(f.name, f.tex.replace("\\eta", f"\\{new['eta']}")) for f in fields}
+    return rule
 
 
 def _other(node: Any, new: dict[str, str]) -> Any:

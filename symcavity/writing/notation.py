@@ -38,5 +38,6 @@ def meanings(claims: Iterable[Any], said: set[str]) -> Fragments:
         first = next(filter(found, nodes), None) if name not in said else None
         if first is not None:
             said.add(name)
-            out += [*say(f"notation.{name}", variable=first.args[1:2]), " "]
+            letter = getattr(first, "letter", None)
+            out += [*say(f"notation.{name}", variable=first.args[1:2], letter=letter), " "]
     return out

@@ -31,3 +31,10 @@ def test_a_rescaling_is_found_where_both_analyses_agree(name):
     right, naive = (float(theory.solve(values)[average(w[i] ** 2)]) for theory in (system.cavity(), system.naive()))
     agree = naive == pytest.approx(right, rel=1e-9)
     assert system.symmetry().found == agree == ("shifted" not in name)
+
+
+def test_an_obstacle_is_a_law_that_holds_the_message():
+    """At fixed fields a field is what it was: the law of a squared loss is what a factor changes."""
+    from symcavity.derivations import power_laws
+
+    assert str(power_laws.problem.symmetry()).endswith("law of a datum: lambda[mu] = -h[mu] is not left as it is.")

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from sympy import Eq, Rational, Sum, Symbol, symbols
+from sympy import Eq, Rational, Sum, Symbol, exp, log, symbols
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Problem, Quenched, System, average, i, mu
 from symcavity.writing.letters import LETTERS
@@ -46,6 +46,20 @@ def test_the_step_of_a_message_is_not_a_teacher(teacher, step):
     assert f"{'t' if step == 's' else 's'} + 1)" not in text
 
 
+def test_the_step_beside_two_other_letters_is_not_an_abundance():
+    text = ridge(Quenched("t", i), Quenched("s", mu), Symbol("gamma", positive=True)).to_text()
+    assert "^(r + 1)" in text
+
+
+def test_a_third_time_is_not_a_message():
+    """A message that is not linear has the letter u: no sum over times runs over it."""
+    from symcavity.derivations import moving_modes
+
+    text = moving_modes.problem.cavity().derivation.to_text()
+    assert "u_(x, 0)(r)" in text
+    assert not re.search(r"\(u\)|u = s", text)
+
+
 def test_a_number_of_the_name_e_is_not_the_energy():
     E, beta = symbols("E beta", positive=True)
     square = Sum(Sum(x[mu, i] * s[i], (i, 1, N)) ** 2, (mu, 1, P)) / (2 * E)
@@ -59,3 +73,19 @@ def test_letters_stay_where_nothing_asks_for_them():
     assert "h⁰ = η⁰ + S^w λ⁰ + I⁰" in text
     assert re.search(r"^ *L = ", text, re.MULTILINE)
     assert all(letter == every[0] for letter, every in LETTERS.items())
+
+
+def test_averages_of_a_joint_law_have_the_letter_of_its_fields():
+    """A label of the name eta is averaged over as well: it is no cavity field."""
+    one, other, label = Feature("v"), Feature("u"), Quenched("eta", mu)
+    first, second = (Sum(x[mu, i] * v[i], (i, 1, N)) for v in (one, other))
+    loss = log(1 + exp(first) + exp(second)) - label[mu] * first
+    ridges = Sum(one[i] ** 2 + other[i] ** 2, (i, 1, N)) / 2
+    text = ConvexProblem(Sum(loss, (mu, 1, P)) + ridges).cavity().derivation.to_text()
+    assert "⟩_ω⟩" in text
+    assert "⟩_η" not in text
+    assert "A bracket with the index ω is an average over the cavity fields" in " ".join(text.split())
+    inputs = ConvexProblem(Sum(loss.xreplace({label[mu]: Quenched("I", mu)[mu]}), (mu, 1, P)) + ridges)
+    text = inputs.cavity().derivation.to_text()
+    assert "⟨⟨∂g⁰/∂J⁰⟩_η⟩" in text
+    assert "∂I" not in text

@@ -122,6 +122,16 @@ def test_piecewise_logic_and_integrals():
     assert text(Integral(exp(-s.z), (s.z, -oo, s.kappa))) == "∫[-∞..κ] e^(-z) dz"
 
 
+def test_a_case_that_holds_where_an_earlier_one_does_says_that_it_is_the_next():
+    """Read by itself, ``0 < 2`` would be in two cases."""
+    three = Piecewise((0, s.eta < 1), (1, s.eta < 2), (2, True))
+    assert text(three) == "{0 if η⁰ < 1; 1 else if η⁰ < 2; 2 otherwise}"
+    apart = Piecewise((0, s.eta < 1), (1, s.eta > 2), (2, True))
+    assert text(apart) == "{0 if η⁰ < 1; 1 if η⁰ > 2; 2 otherwise}"
+    classes = Piecewise((0, Eq(s.z, 1)), (1, Eq(s.z, 2)), (2, True))
+    assert text(classes) == "{0 if z = 1; 1 if z = 2; 2 otherwise}"
+
+
 def _random_expression(rng, depth):
     leaves = [
         s.kappa, alpha, s.S_w, s.S_lam, s.q_lam, lam[mu], w[i], h[0], s.eta, s.eta_w, s.F, s.source[mu], s.b,

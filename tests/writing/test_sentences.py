@@ -6,7 +6,7 @@ import warnings
 from importlib.resources import files
 
 import pytest
-from sympy import Eq, Max, Sum, Symbol, sign
+from sympy import Eq, Max, Sum, Symbol, cosh, log, sign
 
 from symcavity import (
     Complementary,
@@ -543,3 +543,79 @@ def test_a_sum_over_all_sites_has_not_the_index_of_its_site():
 def test_a_new_site_moves_what_all_share_in_time_as_well():
     for name, shared in (("moving_species", "M_n(t)"), ("recalled_memory", "M_(x, ξ)(t)")):
         assert f"Through {shared} it reaches all sites, but moves it by terms of order 1/N only" in in_text(name)
+
+
+def test_minima_of_sites_are_written_in_cavity_fields():
+    """A sum of couplings times messages is the cavity field of a record: the minimum of a site is taken at this one."""
+    from symcavity.derivations import noisy_teacher
+
+    record = noisy_teacher.problem.cavity().fluctuations().derivation
+    again = [claim.rhs for claim in record["fluctuations.minima"].claims]
+    assert again == [claim.rhs for claim in record["minimum"].claims[:-1]]
+    assert "M₀ = γ w₀²/2 - (w₀ - t₀) (η₀ + α S^λ (w₀ - t₀)/2)" in record.to_text()
+
+
+def test_a_minimum_has_one_letter_in_a_record():
+    w, x, shift = Feature("w"), Coupling("x"), Global("M")
+    error = Sum((1 - shift - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P))
+    record = ConvexProblem(error + Sum(w[i] ** 2, (i, 1, N))).cavity().fluctuations().derivation
+    assert {claim.lhs.family.name for claim in record["fluctuations.minima"].claims} == {"B"}
+    assert {claim.lhs.family.name for claim in record["minimum"].claims[:-1]} == {"B"}
+
+
+def test_records_of_two_sites_say_what_they_have():
+    from symcavity.derivations import driven_network, noisy_teacher
+
+    text = " ".join(driven_network.problem.cavity().pair(over=[driven_network.b]).derivation.to_text().split())
+    assert "the mean response of a single site is" in text
+    assert "Keep the couplings, and let b_i vary" in text
+    assert "the covariance matrix of u_(x, i) over" in text  # of all sites, not of the new one
+    theory = noisy_teacher.problem.cavity()
+    text = " ".join(theory.pair(over=[noisy_teacher.noise]).derivation.to_text().split())
+    assert "Keep the couplings and the parameter t_i, and let noise^μ vary" in text
+    assert "At given m_(v, 0), m_u⁰ and t_i, the mean of the message of a site" in text
+
+
+def test_rates_of_order_parameters_are_written_as_these_are():
+    """A message that is given feels a curvature: it is defined in the record whose rates hold it."""
+    from symcavity import average
+    from symcavity.derivations import noisy_teacher, sign_teacher
+
+    size = average(sign_teacher.w[i] ** 2)
+    text = " ".join(sign_teacher.problem.cavity().fluctuations(size).derivation.to_text().split())
+    assert "at the rates dS^g, dS_(h₂)^g, dq_g, dS^w, dq_w, dq_tw and dK" in text
+    assert "times K, the curvature of the minima of all neighbors in this field" in text
+    plain = noisy_teacher.problem.cavity().fluctuations(average(noisy_teacher.w[i] ** 2)).derivation.to_text()
+    assert "To second order in the field" not in plain
+    assert "self-couplings and the variances of fields, at the rates" in " ".join(plain.split())
+
+
+def test_messages_of_several_fields_have_several_echoes():
+    one, several = full("gardner"), full("correlated_points")
+    assert "Each site subtracts from its field the part that its own last message has caused" in one
+    assert "Each site subtracts from each of its fields the part that its own last messages have caused" in several
+    assert "at these cavity fields, with these self-couplings" in several
+    assert "at this cavity field, with this self-coupling" in one
+
+
+def test_means_of_several_couplings_are_left_out_in_the_plural():
+    assert "have means; without them we write" in full("one_sided_diet")
+    assert "has a mean; without it we write" in full("spiked_matrix")
+
+
+def test_a_shared_variable_that_moves_is_introduced():
+    assert "The variable b(t) is shared by all sites" in in_text("descent_momentum")
+    assert "shared by all sites" not in in_text("moving_modes")
+
+
+def test_functions_that_depend_on_a_parameter_say_so():
+    """``m(eta)`` differs from site to site: the average over the parameter would be one over nothing that is seen."""
+    w, x, u = Feature("w"), Coupling("x"), Quenched("u", i)
+    loss = Sum((1 - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P)) / 2
+    for center, said in ((u[i], True), (0, False)):
+        prior = Sum(log(cosh(w[i] - center)) + w[i] ** 2 / 2, (i, 1, N))
+        theory = ConvexProblem(loss + prior).gibbs(Symbol("beta", positive=True)).cavity()
+        text = " ".join(theory.derivation.to_text().split())
+        assert "keeps its name from here on, m(η₀)" in text
+        assert ("m(η₀) depends on u₀, too, which is not written." in text) is said
+    assert "v(r₀) depends on K₀, too" in full("supplied_resources")  # R(r₀) does not

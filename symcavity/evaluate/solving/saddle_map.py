@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sympy import Expr, Symbol
 
-from symcavity.errors import NotConverged
+from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.averages.integrals import LAWS, Grids
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.undefined import where_defined
@@ -169,7 +169,7 @@ class SaddleMap:
             g.factor = {m: float(next(values)) for m in g.multiples()}
             count = len(g.c)
             gram = np.array([[float(next(values)) for _ in range(count)] for _ in range(count)]).reshape(count, count)
-            g.inverse, g.weight = np.linalg.inv(gram), float(next(values))
+            g.inverse, g.weight = _inverse(gram, g.group), float(next(values))
 
     def _by_kind(self) -> list[tuple[set[Kind], dict[Symbol, GroupPlaces]]]:
         """Whose coordinates the order parameters take for which kinds: one may be a statistic of two fields."""
@@ -241,3 +241,15 @@ class SaddleMap:
                     size = g.group.size
                     found[size.symbol] += float(z[g.c] @ g.inverse @ z[g.c]) / g.factor[size]
         return found | {g: float(z[p]) for g, p in zip(self.variables, self.places, strict=True)}
+
+
+def _inverse(gram: np.ndarray, group: FieldStatistics) -> np.ndarray:
+    """The inverse of the covariances of given fields; raises ValuesError where one does not vary by itself."""
+    try:
+        return np.asarray(np.linalg.inv(gram))
+    except np.linalg.LinAlgError:
+        fields = " and ".join(str(f.as_sum) for f in group.quenched)
+        raise ValuesError(
+            f"At these values the covariance matrix of {fields} is singular: a field vanishes, or is fixed by others.",
+            "teachers that are not zero, and no combinations of each other",
+        ) from None
