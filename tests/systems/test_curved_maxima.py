@@ -47,6 +47,15 @@ def test_labels_decide_where_two_meet():
     assert float(solution[average(response(w[i]))]) == pytest.approx(S, rel=1e-4)
 
 
+def test_the_square_of_the_largest_of_three():
+    """One square for each of the pieces that are not zero."""
+    size = Sum(w[i] ** 2, (i, 1, N)) / 2
+    solution = ConvexProblem(Sum(sympy.Max(0, h - 2, 1 - h) ** 2, (mu, 1, P)) + size).cavity().solve({alpha: 2})
+    q, S = by_hand(lambda m: np.maximum(np.maximum(m - 2, 1 - m), 0) ** 2, 2, 1)
+    assert float(solution[average(w[i] ** 2)]) == pytest.approx(q, rel=1e-4)
+    assert float(solution[average(response(w[i]))]) == pytest.approx(S, rel=1e-4)
+
+
 @pytest.mark.parametrize("load", [1, 3])
 def test_what_is_least_at_the_place_where_it_bends_is_at_rest(load):
     """No weight is of use: the loss vanishes at zero, and nowhere is it less."""

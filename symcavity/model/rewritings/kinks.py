@@ -181,7 +181,11 @@ def _labelled_line(gap: Expr, moving: list[Expr], half: Expr) -> tuple[Expr, Exp
 
 def _term(term: Expr, moving: list[Expr], marks: list[Expr]) -> Expr:
     """One term without cases that states decide."""
-    smooth = any(_is_curved(node, moving) for node in term.atoms(Max, Min))
+    powers = term.atoms(Pow)  # of the largest of three, a power is one for each piece
+    smooth = any(
+        _is_curved(node, moving) or (len(node.args) > 2 and any(p.base.has(node) for p in powers))
+        for node in term.atoms(Max, Min)
+    )
     return _on_a_line(term, moving, marks, smooth=smooth) if smooth or _is_cased(term, moving) else term
 
 
