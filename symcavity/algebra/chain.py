@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from sympy import Add, Dummy, Expr, S
+from sympy import Add, DiracDelta, Dummy, Expr, S
 
 from symcavity.algebra.compiled import function_of, marks_of, written
 
@@ -34,7 +34,7 @@ class Chain:
     values : list of Expr
         The expressions, in arguments and steps.
     slopes : list of list of Expr
-        Their derivatives by each of ``wrt``.
+        Their derivatives by each of ``wrt``, almost everywhere.
     """
 
     def __init__(self, arguments: Sequence[Any], exprs: Sequence[Expr], wrt: Sequence[Any]) -> None:
@@ -107,7 +107,8 @@ class Chain:
 
 @lru_cache(maxsize=4096)
 def _partial(expr: Expr, symbol: Any) -> Expr:
-    return expr.diff(symbol)
+    """The derivative almost everywhere: a sign of what is far from zero in its case has none."""
+    return expr.diff(symbol).replace(DiracDelta, lambda *_: S.Zero)
 
 
 def _times(exprs: Sequence[Any]) -> Mapping[Any, int]:

@@ -28,6 +28,7 @@ from symcavity.evaluate.solving.eliminated import Eliminated
 from symcavity.evaluate.solving.finish import limit_where_tight
 from symcavity.evaluate.solving.guesses import read_guess
 from symcavity.evaluate.solving.iterate import root_from_afar
+from symcavity.evaluate.solving.missed import beside, one_of
 from symcavity.evaluate.solving.outcomes import Ended, Handover, Lost
 from symcavity.evaluate.solving.search import Effort
 from symcavity.evaluate.solving.unsolved import unsolved
@@ -42,8 +43,6 @@ from symcavity.model.averages import SiteResponse
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.support import SupportFunction
-
-BEYOND = "parameters at which the others answer less; problem.gibbs(beta), of which large beta is the limit"
 
 
 def task_of(theory: Theory) -> Task:
@@ -235,23 +234,13 @@ def solve_bound(
             tuple(s.values for s in found),
             "a system with one of the alternatives only, or guess=...",
         )
-    if not found:
-        _refuse(theory, failed)
-    return found[0]
-
-
-def _refuse(theory: Theory, failed: Sequence[Infeasible | FlatMinimum | NotConverged]) -> NoReturn:
-    """Raise what the branches say together: that there is no solution, if all of them do."""
-    sure = [e for e in failed if not isinstance(e, NotConverged)]
-    missed = [e for e in failed if isinstance(e, NotConverged)]
-    if sure and missed:
-        said = f"{missed[0].found} Where other conditions on all sites hold as equalities: {sure[0].found}"
-        raise NotConverged(said, missed[0].best, missed[0].residual, missed[0].hint) from missed[0]
-    reach = [r for site in theory.inserted.values() if (r := getattr(site.solution, "reach", ""))]
-    if missed and reach:
-        said = " ".join((missed[0].found, *reach))
-        raise NotConverged(said, missed[0].best, missed[0].residual, BEYOND) from missed[0]
-    raise (missed or failed)[0]
+    if found:
+        return found[0]
+    missed = one_of(theory, failed)
+    if theory.system.convex and effort == "full" and isinstance(missed, NotConverged):
+        task = task_of(theory)
+        raise beside(task, read_values(task, values, dps).in_own_units(task), missed)
+    raise missed
 
 
 def _likely(theory: Theory, values: Mapping[Any, Any], dps: int) -> tuple[Theory, Any] | Solution | None:

@@ -79,6 +79,8 @@ class Tolerances:
         The last step, as a share of the point, of Newton's method at a root of a saddle.
     beside : float
         How closely the load is known at which solutions end.
+    aside : float
+        The share of a load by which it is moved, up and down, to see whether the kind of minimum changes there.
     recovered : float
         The share of a variance, left beside quenched fields, below which an exact recovery is looked for.
     left : float
@@ -132,6 +134,7 @@ class Tolerances:
     growing: float = 1e-2
     short: float = 1e-6
     beside: float = 1e-4
+    aside: float = 0.05
     balanced: float = 1e-18
     recovered: float = 1e-2
     left: float = 1e-2

@@ -8,6 +8,7 @@ from sympy import Abs, Eq, Max, Rational, Sum, Symbol, exp, log, sqrt
 from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, Feature, FlatMinimum, Global, Infeasible, N, P, Quenched, alpha, i, mu
+from symcavity.errors import NotConverged
 from symcavity.evaluate.binding import bind
 from symcavity.evaluate.given.checked_values import read_values
 from symcavity.evaluate.solve import task_of
@@ -256,3 +257,21 @@ def test_states_at_rest_are_handed_on():
     beyond = named(ended(pursuit, {alpha: "0.2", t: sparse}))
     assert beyond["q_w_minus_t"] == pytest.approx(0.0902344864, rel=1e-5)
     assert not isinstance(ended(pursuit, {alpha: HALF, t: sparse}), Ended | Handover)
+
+
+@pytest.mark.parametrize(
+    ("loss", "conditions", "below", "above"),
+    [
+        (Max(0, -field), [], "the minimum is flat", "some variance or response vanishes"),
+        (Max(0, 1 - field), [], "the minimum is flat", "there is a solution"),
+        (log(1 + exp(-field)), [], "there is no minimum", "there is a solution"),
+        (Max(0, -field), [squares <= N], "the minimum is flat", "some variance or response vanishes"),
+    ],
+    ids=["the perceptron's loss", "a hinge", "logistic", "in a ball"],
+)
+def test_where_points_cease_to_be_separable_both_sides_are_named(loss, conditions, below, above):
+    """By Cover's theorem random points are separable below alpha = 2: there is no answer at this very load."""
+    theory = ConvexProblem(over_data(loss), conditions).cavity()
+    with pytest.raises(NotConverged) as caught:
+        theory.solve({alpha: 2})
+    assert f"at alpha = 1.9 {below} and at alpha = 2.1 {above}" in str(caught.value)

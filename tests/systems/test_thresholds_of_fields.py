@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import norm as normal
-from sympy import Heaviside, Max, Rational, Sum, exp, log, sign, sqrt
+from sympy import Heaviside, Max, Piecewise, Rational, Sum, exp, log, sign, sqrt
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu, response
 
@@ -69,3 +69,31 @@ def test_a_feature_that_is_sharper_than_the_panels_is_found():
     q = [float(theory.solve({alpha: 2, n: {Rational(1, 10**k): e, 2: e}})[average(w[i] ** 2)]) for k in (5, 6, 7)]
     assert q[2] == pytest.approx(q[1], rel=3e-5)
     assert 0.05 < (q[2] - q[1]) / (q[1] - q[0]) < 0.3
+
+
+def test_a_teacher_decides_which_loss_and_is_the_target_of_one():
+    """Its field passes a threshold, beyond which the law holds the field itself."""
+    t = Quenched("t", i)
+    told = Sum(x[mu, i] * t[i], (i, 1, N))
+    loss = Piecewise((h**4 / 4 + h**2 / 2, told < 0), ((told - h) ** 2 / 2, True))
+    solution = ConvexProblem(over_data(loss) + Sum(w[i] ** 2, (i, 1, N)) / 2).cavity().solve(
+        {alpha: 2, t: {1: Rational(1, 2), -1: Rational(1, 2)}}
+    )  # fmt: skip
+    grid = np.linspace(-7, 7, 400)
+    field, other = (a.ravel() for a in np.meshgrid(grid, grid))
+    weight = normal.pdf(field) * normal.pdf(other) * (grid[1] - grid[0]) ** 2
+    q, r, s, z = 0.15, 0.3, 0.4, 0.0  # <w^2>, <t w>, the response of a weight
+    for _ in range(40):
+        eta, teacher = np.sqrt(q) * field, r / np.sqrt(q) * field + np.sqrt(1 - r * r / q) * other
+        for _ in range(6):
+            z = z - (z + s * (z**3 + z) - eta) / (1 + s * (3 * z**2 + 1))
+        below = teacher < 0
+        force = np.where(below, -(z**3) - z, (teacher - eta) / (1 + s))
+        slope = np.where(below, -(3 * z**2 + 1) / (1 + s * (3 * z**2 + 1)), -1 / (1 + s))
+        told_by = weight @ (force * other) / np.sqrt(1 - r * r / q)  # the slope along the teacher's own field
+        answer = 1 / (1 - 2 * (weight @ slope))
+        r, s = 2 * told_by * answer, answer
+        q = 2 * (weight @ force**2) * s**2 + r**2
+    assert float(solution[average(w[i] * t[i])]) == pytest.approx(r, rel=1e-3)
+    assert float(solution[average(w[i] ** 2)]) == pytest.approx(q, rel=1e-3)
+    assert float(solution[response(w)]) == pytest.approx(s, rel=1e-3)

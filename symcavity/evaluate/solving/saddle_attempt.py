@@ -51,6 +51,14 @@ def attempt(task: Task, given: Given) -> Outcome:
         return _Attempt(task, given).outcome()
 
 
+def at_load(given: Given, load: float) -> Given:
+    """Return the values with another load."""
+    exact = {**given.exact, alpha: load}
+    if P in exact:
+        exact[P] = load * float(exact[N])
+    return replace(given, exact=exact)
+
+
 class _Attempt:
     """One run of the steps, and what they mean."""
 
@@ -158,16 +166,9 @@ class _Attempt:
         load = float(self.given.exact[alpha]) if alpha in self.given.exact else float("nan")
         return {"wanted": load, "values": self.map.point(self.end.point), "solvable": self._solvable}
 
-    def _at(self, load: float) -> Given:
-        """The values, with another load."""
-        exact = {**self.given.exact, alpha: load}
-        if P in exact:
-            exact[P] = load * float(exact[N])
-        return replace(self.given, exact=exact)
-
     def _solvable(self, load: float) -> bool:
         """Whether there is a solution at another load."""
-        return isinstance(attempt(self.task, self._at(load)), Handover)
+        return isinstance(attempt(self.task, at_load(self.given, load)), Handover)
 
     def _proof(self) -> Outcome:
         if not self.end.is_steady(tolerances().steady):
@@ -178,7 +179,7 @@ class _Attempt:
         found = self._contradiction(v, size)
         # just before solutions end they are so large that steps towards them look like steps that go on for ever;
         # what contradicts itself with some data left out does so with them
-        less = self._at(found.wanted * (1 - tolerances().beside))
+        less = at_load(self.given, found.wanted * (1 - tolerances().beside))
         if found.way == "smaller" and not _Attempt(self.task, less).contradicts:
             return Lost(
                 f"The load alpha = {found.wanted:.10g} is so close to that at which solutions end that it is open "

@@ -28,7 +28,6 @@ from sympy import (
     expand_mul,
     sign,
     simplify,
-    sqrt,
 )
 from sympy.core.relational import Relational
 
@@ -41,7 +40,7 @@ from symcavity.model.quantities import Field, Global, Variable, site_quantities
 from symcavity.model.ranges import RELATIONS
 from symcavity.model.rewriting import Declaration, Rewriting
 from symcavity.model.rewritings.curved_kinks import by_sides
-from symcavity.model.rewritings.curved_pieces import by_bends, by_places
+from symcavity.model.rewritings.curved_pieces import by_bends, by_places, quadratic_line, second_slope
 from symcavity.model.rewritings.unfolded import one_by_one, unfolded
 from symcavity.model.site_sums import is_total, outer_sums
 
@@ -161,17 +160,11 @@ def _by_lines(body: Expr, moving: list[Expr]) -> Expr:
 
 def _line(gap: Expr, moving: list[Expr]) -> tuple[Expr, Expr] | None:
     """Two sides whose difference has the sign of a quadratic function of one linear combination: its size, a bound."""
-    inner = next((m for m in moving if gap.has(m)), None)
-    if inner is None or not gap.is_polynomial(*moving) or (half := gap.diff(inner, 2) / 2).has(*moving) or half == 0:
-        return None
-    if not (half.is_positive or half.is_negative):
-        return _labelled_line(gap, moving, half)
-    slope = gap.diff(inner)
-    width = (slope**2 - 4 * half * gap).expand()
-    if width.has(*moving) or not width.is_nonnegative:
-        return None
-    size, bound = Abs((slope / (2 * half)).expand()), sqrt((width / (4 * half**2)).cancel())
-    return (size, bound) if half.is_positive else (bound, size)
+    if (found := quadratic_line(gap, moving)) is not None:
+        half, line, bound = found
+        return (Abs(line), bound) if half.is_positive else (bound, Abs(line))
+    half = second_slope(gap, moving)
+    return None if half is None or half.is_positive or half.is_negative else _labelled_line(gap, moving, half)
 
 
 def _labelled_line(gap: Expr, moving: list[Expr], half: Expr) -> tuple[Expr, Expr] | None:
@@ -186,7 +179,11 @@ def _labelled_line(gap: Expr, moving: list[Expr], half: Expr) -> tuple[Expr, Exp
 
 def _term(term: Expr, moving: list[Expr], marks: list[Expr]) -> Expr:
     """One term without cases that states decide."""
-    smooth = any(_is_curved(node, moving) for node in term.atoms(Max, Min))
+    powers = term.atoms(Pow)  # of the largest of three, a power is one for each piece
+    smooth = any(
+        _is_curved(node, moving) or (len(node.args) > 2 and any(p.base.has(node) for p in powers))
+        for node in term.atoms(Max, Min)
+    )
     return _on_a_line(term, moving, marks, smooth=smooth) if smooth or _is_cased(term, moving) else term
 
 

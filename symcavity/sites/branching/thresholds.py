@@ -118,13 +118,14 @@ def find_thresholds(ensemble: Any) -> Thresholds | None:
     if not ensemble.outer or not (solution.is_implicit or len(solution.regions) > 1):
         return None
     for field in reversed(ensemble.outer):
-        found = _arguments(ensemble, field)
+        found = _thresholds(ensemble, field)
         if found is not None:
-            return Thresholds(field, *found)
+            return found
     return None
 
 
-def _arguments(ensemble: Any, field: Symbol) -> tuple[tuple[Expr, ...], tuple[tuple[Any, int, int], ...]] | None:
+def _thresholds(ensemble: Any, field: Symbol) -> Thresholds | None:
+    """The thresholds of a field which, on each side of them, the law does not hold; None where it does."""
     solution = ensemble.solution
     zero = dict.fromkeys(solution.sources, S.Zero)
     law = [solution.reflection]
@@ -154,7 +155,7 @@ def _arguments(ensemble: Any, field: Symbol) -> tuple[tuple[Expr, ...], tuple[tu
             switches.append((switch, same[0][0], -same[0][1]))
         else:
             switches.append((switch, *same[0]))
-    masked = [e.xreplace({s: S.true if isinstance(s, Relational) else S.One for s in found}) for e in law]
-    if not 0 < len(arguments) <= MOST or any(e.has(field) for e in masked):
+    if not 0 < len(arguments) <= MOST:
         return None
-    return tuple(arguments), tuple(switches)
+    out = Thresholds(field, tuple(arguments), tuple(switches))
+    return None if any(e.xreplace(rule).has(field) for _, rule in out.sides() for e in law) else out
