@@ -32,6 +32,7 @@ from sympy import (
 from sympy.core.relational import Relational
 
 from symcavity.algebra.signs import sign_given, sign_of
+from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
@@ -149,39 +150,44 @@ class SmoothMinimum(Branching):
         steps = [energy, solved]
         if site.solution.well is not None and wanted:
             nodes = sorted({r for e in wanted for r in e.atoms(SiteResponse)}, key=str)
-            if claims := self._jump(site, nodes):
-                steps.append(make(f"{site.kind.key}.jump", "contact", claims, data=data, rests_on=(solved.key,)))
+            steps.append(self._contact(site, make, nodes, data))
         return [*steps, *response_steps(site, make, wanted, steps[-1].key)]
 
     @staticmethod
-    def _jump(site: Site, nodes: Sequence[SiteResponse]) -> list[Equation]:
-        """The two states between which the lowest one jumps, the field at which it does, and its slope."""
-        solution, ensemble, zero = site.solution, site.at_labels, {site.kind.index: S.Zero}
+    def _contact(site: Site, make: StepMaker, nodes: Sequence[SiteResponse], data: dict[str, Any]) -> Step:
+        """Between which states the lowest one jumps, at which field, and its slope with that."""
+        solution, zero = site.solution, {site.kind.index: S.Zero}
         (region,) = solution.regions
         x, psi = region.implicit
         still = dict.fromkeys(solution.sources, S.Zero)
-        low, high = (Symbol(f"{x.name}_{end}", real=True) for end in ("low", "high"))
-        switch = Symbol(f"{solution.inner.name.partition('_')[0].partition('^')[0]}_switch", real=True)
+        low, high = (TexSymbol(f"{x.name}_{word}", f"{x.name}_{sign}") for word, sign in (("low", "-"), ("high", "+")))
+        switch = TexSymbol("eta_switch", r"\eta_\ast")
         well, field = (e.xreplace(still) for e in (solution.well, psi))
         risen = well.xreplace({x: high}) - well.xreplace({x: low})
-        claims = [*(Equation(switch, field.xreplace({x: end})) for end in (low, high))]
+        claims = [Equation(switch, field.xreplace({x: end})) for end in (low, high)]
         claims.append(Equation(switch * (high - low), risen))
         for r in nodes:
-            moved = solution.reflection * -psi.diff(ensemble._source(r)[0]).xreplace(still)  # noqa: SLF001 - its own
-            value = region.values[r.state].xreplace(still)
+            value, source = region.values[r.state].xreplace(still), site.at_labels.source(r)
             gap = value.xreplace({x: high}) - value.xreplace({x: low})
-            slope = ensemble.response(region.values, region.implicit, r).xreplace(still)
-            claims.append(Equation(r, slope + gap * moved * DiracDelta(solution.inner - switch)))
-        return [c.xreplace(zero) if hasattr(c, "xreplace") else c for c in claims]
+            jump = gap * -psi.diff(source).xreplace(still) * DiracDelta(solution.inner - switch)
+            slope = site.at_labels.response(region.values, region.implicit, r).xreplace(still)
+            claims.append(Equation(r, slope.xreplace({x: weight_of(site.problem).state}) + jump))
+        claims = [Equation(c.lhs.xreplace(zero), c.rhs.xreplace(zero)) for c in claims]
+        data = {**data, "ends": (low, high), "switch": switch}
+        return make(f"{site.kind.key}.jump", "contact", claims, data=data, rests_on=(f"{site.kind.key}.solution",))
 
 
 class SmoothEnsemble(SiteEnsemble):
     """A site at the lowest minimum of a smooth energy, which jumps."""
 
+    def source(self, response: SiteResponse) -> Symbol:
+        """The source that a response is to."""
+        return self._source(response)[0]
+
     def _jumps(self, response: SiteResponse) -> bool:
         """Whether the lowest minimum moves with the field that a response is to: it may jump."""
         (region,) = self.solution.regions
-        source = self._source(response)[0]
+        source = self.source(response)
         return any(e.has(source) for e in (region.implicit[1], region.values[response.state]))
 
     def _infinite(self, body: Expr, jumping: Sequence[SiteResponse], moved: Sequence[SiteQuantity]) -> Expr | None:
