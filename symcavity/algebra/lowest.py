@@ -31,8 +31,8 @@ class LowestAverage(ImplicitAverage):
 
     Notes
     -----
-    Where psi rises for all x this is :class:`ImplicitAverage`.  Elsewhere the minimum leaves out what lies above a common tangent of
-    the well: from one point of contact it jumps to the other, at the z that is the slope of the tangent.
+    Where psi rises for all x this is :class:`ImplicitAverage`.  Elsewhere the minimum leaves out what lies above a
+    common tangent of the well: from one point of contact it jumps to the other, at the z that is the tangent's slope.
     """
 
     which = "min"

@@ -44,7 +44,6 @@ from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.support import SupportFunction
 
 
-
 def task_of(theory: Theory) -> Task:
     """Return what the numerics need to know of a theory; it is made once."""
     if "task" not in theory.memory:

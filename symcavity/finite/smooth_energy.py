@@ -86,7 +86,8 @@ class _Slopes:
         back = dict.fromkeys(self.met, np.zeros(0))
         for k in w.heard:
             names = [*w.weighed(k).values()]
-            cost, *forces = (np.broadcast_to(v, fields[names[0]].shape) for v in self.losses[k](*(fields[f] for f in names)))
+            found = self.losses[k](*(fields[f] for f in names))
+            cost, *forces = (np.broadcast_to(v, fields[names[0]].shape) for v in found)
             total += float(cost.sum())
             back |= dict(zip(names, forces, strict=True))
         for f, factor in w.pairs.items():

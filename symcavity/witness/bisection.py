@@ -9,7 +9,6 @@ import numpy as np
 
 from symcavity.errors import NotConverged
 
-
 DOUBLINGS, SEARCHED = 200, 600  # of brackets; places at which a state is looked for
 INSIDE, SLACK = 12, 1e-9  # places between two states; of the range of all fields, what is rounding
 
@@ -59,7 +58,7 @@ def bisected(psi: Callable[[np.ndarray], Any], targets: np.ndarray) -> np.ndarra
 
 
 def lowest(psi: Callable[[np.ndarray], Any], targets: np.ndarray) -> np.ndarray:
-    """Solve ``psi(x) = target`` where the integral of ``psi - target`` is lowest, by search over all x; psi rises far out."""
+    """Solve ``psi(x) = target`` where the integral of ``psi - target`` is lowest, by search: psi rises far out."""
     ends = [np.full_like(targets, way) for way in (-1.0, 1.0)]
     for k, way in enumerate((-1.0, 1.0)):
         for _ in range(DOUBLINGS):

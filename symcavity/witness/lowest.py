@@ -173,7 +173,8 @@ def stationary(step: Step, _dps: int) -> list[Verdict]:
             best, _, width = site.lowest(float(value))
             told, beside = (site.number(field.xreplace({free: S(best + way), **still}), 0.0) for way in (0, 3 * width))
             worst = max(worst, abs(told - value) - abs(beside - told))
-        return result(BRUTE_FORCE, bool(worst < FLAT), f"a search over all states at {FIELDS // SOME} fields", f"by {worst:.2g}")
+        how = f"a search over all states at {FIELDS // SOME} fields"
+        return result(BRUTE_FORCE, bool(worst < FLAT), how, f"by {worst:.2g}")
     for value in AT:
         at = {free: S(value), **still}
         told = site.number(state.xreplace(at), 0.0)
@@ -184,7 +185,7 @@ def stationary(step: Step, _dps: int) -> list[Verdict]:
 
 @witness("contact")
 def contact(step: Step, _dps: int) -> list[Verdict]:
-    """Common tangents of the declared energy at pairs of states, and slopes by differences of states found by search."""
+    """Common tangents of the declared energy at pairs of states; slopes by differences of states found by search."""
     site, worst = SearchedSite(step.evidence["theory"], step.data["kind"], step.claims), 0.0
     weight, zero, (low, high) = site.side.law.weight, {site.kind.index: S.Zero}, step.data["ends"]
     moving = [h for h in site.side.heard if h.eta in site.summed.factors]
@@ -204,7 +205,7 @@ def contact(step: Step, _dps: int) -> list[Verdict]:
         rows = [(first, slope_of(a)), (second, slope_of(b)), (level, energy(b) - energy(a))]
         worst = max(worst, *(abs(site.number(c.rhs.xreplace(at), 0.0) - v) / max(1.0, abs(v)) for c, v in rows))
         for claim in (c for c in slopes if c.lhs.field in names):
-            (delta,) = claim.rhs.atoms(DiracDelta)
+            delta = next(iter(claim.rhs.atoms(DiracDelta)), DiracDelta(site.eta))
             own = claim.lhs.state == weight.state.xreplace(zero)
             gap = (b - a if own else (slope_of(a) - slope_of(b) + b - a) * pull) / factor
             worst = max(worst, abs(site.number(claim.rhs.coeff(delta).xreplace(at), 0.0) - gap) / max(1.0, abs(gap)))

@@ -131,9 +131,10 @@ class _Panels:
         """Nodes and weights at the lowest minimum in a well, and at its jumps; gaps end where these digits say."""
         at, prec = self.at, self.at.prec
 
-        def rough(x: np.ndarray) -> list[np.ndarray]:
-            rows = [law(at.mpf(float(v))) for v in np.ravel(x)]
-            return [np.array([float(row[k]) for row in rows]).reshape(np.shape(x)) for k in range(3)]
+        def rough(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            rows = np.array([[float(e) for e in law(at.mpf(float(v)))] for v in np.ravel(x)])
+            psi, slope, well = rows.T.reshape(3, *np.shape(x))
+            return psi, slope, well
 
         try:
             at.prec = 53
@@ -144,12 +145,12 @@ class _Panels:
         if edges is None:
             yield from self.implicit(lambda x: law(x)[:2], low, high)
             return
-        gaps = [touching(law, at.mpf(float(a)), at.mpf(float(b))) for a, b in zip(hull.left[0], hull.right[0], strict=True)]
-        gaps = [(a, b) for a, b in gaps if b > a]
+        ends = zip(hull.left[0], hull.right[0], strict=True)
+        gaps = [touching(law, at.mpf(float(a)), at.mpf(float(b))) for a, b in ends if b > a]
         inner = [at.mpf(float(e)) for e in edges]
         inner = [e for e in inner if not any(a <= e <= b for a, b in gaps)]
-        starts, ends = [inner[0], *(b for _, b in gaps)], [*(a for a, _ in gaps), inner[-1]]
-        for first, last in zip(starts, ends, strict=True):
+        parts = zip([inner[0], *(b for _, b in gaps)], [*(a for a, _ in gaps), inner[-1]], strict=True)
+        for first, last in parts:
             a, b = (first if low is None else max(first, low)), (last if high is None else min(last, high))
             if a < b:
                 yield from self._nodes([a, *(e for e in inner if a < e < b), b])

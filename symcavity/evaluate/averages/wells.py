@@ -147,7 +147,7 @@ def hull_of(law: Law, reach: float, shape: Sequence[int], *, each: bool = False)
             for k, (a, b) in enumerate(found):
                 left[row, k], right[row, k] = x[row, a], x[row, b]
         if most:
-            left, right = _touching(at, left, right, x)
+            left, right = _touching(at, left, right)
         slope = at(left)[0] if most else left
     xs, zs = [], []
     for row in range(rows):
@@ -177,10 +177,8 @@ def _ends(at: Any, reach: float, rows: int, *, each: bool) -> np.ndarray:
                 if each:
                     far = np.where(far < 1e100, far, np.nan)
                     break
-                raise NotConverged(
-                    "The energy of a site falls without end, or has no slope far out.", None, float("nan"),
-                    "a penalty that rises far out",
-                )
+                found = "The energy of a site falls without end, or has no slope far out."
+                raise NotConverged(found, None, float("nan"), "a penalty that rises far out")
         line = np.geomspace(1e-12, 1.0, OUTWARDS)
         places = far[:, None] * np.concatenate([-line[::-1], [0.0], line])
         inside = way * at(way * places)[0] <= reach
@@ -208,7 +206,7 @@ def _closer(x: np.ndarray, bend: np.ndarray) -> np.ndarray:
 
 
 def _gaps(x: Any, well: Any, bend: Any) -> list[tuple[int, int]]:
-    """Which points of a well, one after the other, bound a part that lies above its hull, and bends downwards inside."""
+    """Which points of a well, one after the other, bound a part above its hull that bends downwards somewhere."""
     place, level, kept = x.tolist(), well.tolist(), list[int]()
     for n, (s, e) in enumerate(zip(place, level, strict=True)):
         if kept and s == place[kept[-1]]:
@@ -224,7 +222,7 @@ def _gaps(x: Any, well: Any, bend: Any) -> list[tuple[int, int]]:
     return [(a, b) for a, b in inside if np.any((turns >= a) & (turns <= b))]
 
 
-def _touching(at: Any, left: np.ndarray, right: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _touching(at: Any, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The points of contact of common tangents, by Newton's method from points near them."""
     count, real = left.shape[1], right > left
     for _ in range(POLISHED):

@@ -28,8 +28,8 @@ from sympy import (
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
-from symcavity.algebra.lowest import LowestAverage
 from symcavity.algebra.joint import NumberedAverage
+from symcavity.algebra.lowest import LowestAverage
 from symcavity.algebra.quadrature import break_points
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.averages.densities import Counting, formula, location

@@ -1,4 +1,4 @@
-"""Sites whose energy is smooth and no square: the state is where the energy, with what the others answer, is stationary.
+"""Sites whose energy is smooth and no square: the state is where it is stationary, with what the others answer.
 
 Where the energy is not known to be convex, the lowest of its minima is meant.  It switches at the field at which two
 are equally low: from one point of contact of a common tangent of the energy to the other.
@@ -188,7 +188,7 @@ class SmoothEnsemble(SiteEnsemble):
         """Whether the lowest minimum moves with the field that a response is to: it may jump."""
         (region,) = self.solution.regions
         source = self.source(response)
-        return any(e.has(source) for e in (region.implicit[1], region.values[response.state]))
+        return any(e.has(source) for e in (*(region.implicit or ()), region.values[response.state]))
 
     def _infinite(self, body: Expr, jumping: Sequence[SiteResponse], moved: Sequence[SiteQuantity]) -> Expr | None:
         """The average of squares of slopes: infinite where there is a jump, which the energy decides."""
