@@ -17,17 +17,21 @@ from sympy import (
     Dummy,
     Expr,
     Heaviside,
+    Limit,
     Max,
     Min,
     Piecewise,
     Poly,
     PolynomialError,
     S,
+    StrictGreaterThan,
     Symbol,
     factor_terms,
+    limit,
     log,
     oo,
     sign,
+    zoo,
 )
 from sympy.core.relational import Relational
 
@@ -36,7 +40,7 @@ from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
 from symcavity.sites.branching.arranging import IllPosed
@@ -122,15 +126,16 @@ class SmoothMinimum(Branching):
             values[problem.law.carrier(h.declared).lhs] = told.expand()
         values = {q: values[q] for q in problem.law.unknowns}
         strength = Add(*(k.symbol for h in moving_fields(problem) for k in h.feedback if k.emission == weight.mean))
-        law = (x, psi)
+        law, curved = (x, psi), sign_given(energy.diff(x, 2) + force.curvature, ()) == 1
         found = SmoothSolution(
             inner.eta,
             tuple(problem.law.unknowns),
             (Region(None, None, values, law),),
             (Branch(values, (), (), law),),
             S(way),
+            () if curved else rising(energy, x, force.curvature),
             sources=tuple(sources.values()),
-            well=None if sign_given(energy.diff(x, 2) + force.curvature, ()) == 1 else well,
+            well=None if curved else well,
             bend=1 + strength * weight.energy.diff(weight.state, 2),
         )
         return LawSolution(found, known)
@@ -202,6 +207,22 @@ class _Slopes(SmoothEnsemble):
 
     def _jumps(self, response: SiteResponse) -> bool:  # noqa: ARG002 - the signature of what it replaces
         return False
+
+
+def rising(energy: Expr, x: Symbol, curvature: Expr) -> tuple[Relational, ...]:
+    """What has to hold for an energy to rise far out with a curvature that is added to it, where that is open."""
+    marks = {q: Dummy(q.family.name, real=True) for q in site_quantities(energy)}
+    plain = energy.xreplace(marks)
+    found = []
+    for end in (-oo, oo):
+        try:
+            bend = curvature + limit(plain.diff(x) / x, x, end)
+        except (NotImplementedError, ValueError):  # of an energy whose growth is not known the solution shows it
+            continue
+        is_known = not bend.has(oo, -oo, zoo, S.NaN, Limit, *marks.values())
+        if is_known and sign_given(bend, ()) != 1:
+            found.append(StrictGreaterThan(bend, 0, evaluate=False))
+    return tuple(dict.fromkeys(found))
 
 
 def is_square(energy: Expr, state: Any) -> bool:
