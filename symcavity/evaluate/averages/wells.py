@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ Law = Callable[[np.ndarray], tuple[Any, Any, Any]]  # the slope of the well, its
 
 EVEN, LEVELLED, CLOSER, OUTWARDS = 129, 128, 17, 40  # points: at equal distances or changes; at a turn; outwards
 ZOOMS, POLISHED, DOUBLINGS = 2, 40, 500
-DONE = 4e-15
+DONE, ROUNDING = 4e-15, 1e-14
 
 
 @dataclass(frozen=True)
@@ -140,7 +139,7 @@ def hull_of(law: Law, reach: float, shape: Sequence[int], *, each: bool = False)
         for _ in range(ZOOMS):
             x = _closer(x, at(x)[1])
         psi, bend, well = at(x)
-        gaps = [_gaps(*row) if row[2].min() < 0 else [] for row in zip(x, well, bend, strict=True)]
+        gaps = [_gaps(*row) if row[2].min() < 0 else [] for row in zip(x, psi, bend, well, strict=True)]
         most = max(map(len, gaps), default=0)
         left, right = (np.repeat(x[:, -1:], most, axis=1) for _ in range(2))
         for row, found in enumerate(gaps):
@@ -205,21 +204,22 @@ def _closer(x: np.ndarray, bend: np.ndarray) -> np.ndarray:
     return np.sort(np.concatenate([x, a + (b - a) * np.linspace(0, 1, CLOSER)], axis=-1), axis=-1)
 
 
-def _gaps(x: Any, well: Any, bend: Any) -> list[tuple[int, int]]:
-    """Which points of a well, one after the other, bound a part above its hull that bends downwards somewhere."""
-    place, level, kept = x.tolist(), well.tolist(), list[int]()
-    for n, (s, e) in enumerate(zip(place, level, strict=True)):
-        if kept and s == place[kept[-1]]:
-            continue
-        while len(kept) > 1:
-            a, b = kept[-2], kept[-1]
-            if (level[b] - level[a]) * (s - place[b]) < (e - level[b]) * (place[b] - place[a]):
-                break
-            kept.pop()
-        kept.append(n)
+def _gaps(x: np.ndarray, psi: np.ndarray, bend: np.ndarray, well: np.ndarray) -> list[tuple[int, int]]:
+    """Which points of a well bound a part above its hull that bends downwards somewhere.
+
+    A point is above the hull where the tangent there has another point of the well below it; its slope is then one
+    that the well has where it bends downwards.
+    """
     turns = np.flatnonzero(bend < 0)
-    inside = [(a, b) for a, b in pairwise(kept) if b > a + 1]
-    return [(a, b) for a, b in inside if np.any((turns >= a) & (turns <= b))]
+    (near,) = np.nonzero((psi >= psi[turns].min()) & (psi <= psi[turns].max()))
+    first, last = max(near[0] - 1, 0), min(near[-1] + 2, len(x))
+    x, psi, well = (v[first:last] for v in (x, psi, well))
+    own, least = well - psi * x, np.min(well - psi[:, None] * x, axis=1)
+    above = least < own - ROUNDING * (np.max(np.abs(well)) + np.max(np.abs(psi * x)))
+    above[[0, -1]] = False
+    edges = np.flatnonzero(np.diff(above.astype(int)))
+    found = [(int(a) + first, int(b) + 1 + first) for a, b in edges.reshape(-1, 2)]
+    return [(a, b) for a, b in found if np.any((turns >= a) & (turns <= b))]
 
 
 def _touching(at: Any, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
