@@ -158,6 +158,11 @@ def test_digits():
     assert found.residual < 1e-38
 
 
+def test_messages_are_not_passed_where_states_may_jump():
+    """Local responses do not hold what a jump does to the average: the record claims no algorithm."""
+    assert not [step for step in well().cavity().derivation if step.rule in ("messages", "state_evolution")]
+
+
 def test_events():
     """The share of weights in the upper well, by symmetry one half; more are on the side of the teacher."""
     theory = well().cavity()

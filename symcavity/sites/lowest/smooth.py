@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from sympy import (
@@ -74,6 +75,11 @@ class SmoothSolution(SiteSolution):
         """Replace symbols throughout, for instance the self-coupling by its mean."""
         found: Any = super().xreplace(rule)
         return replace(found, bend=self.bend.xreplace(rule))
+
+    @cached_property
+    def jumping(self) -> frozenset[SiteQuantity]:
+        """The states that have two values where two minima are equally low."""
+        return frozenset(self.unknowns if self.well is not None else ())
 
     def freedom(self) -> Expr:
         """The logarithm of how far a field fluctuates about its minimum, in units of that without its energy."""
