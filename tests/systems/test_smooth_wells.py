@@ -112,6 +112,7 @@ def test_a_loss_that_gives_data_up_by_search():
     S_w, q = (float(found[k]) for k in (response(w), average((w[i] - t[i]) ** 2)))
     S_l = q_l = 0.0
     for shift in (0.3, 3.0):
+
         def energy(h, field, shift=shift):
             d = h - shift
             return d**2 / (1 + d**2) + (h - field) ** 2 / (2 * S_w)
