@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from sympy import (
@@ -61,6 +62,8 @@ class ImplicitAverage(Node):
     ``psi(x)``; only psi and its derivative are needed, and never a closed inverse.
     """
 
+    which = ""  # of several solutions
+
     def __new__(cls, expr: Any, x: Symbol, psi: Any, low: Any = -oo, high: Any = oo) -> Expr:
         """Return the expression, read and checked."""
         expr = as_sympy(expr)
@@ -113,8 +116,8 @@ class ImplicitAverage(Node):
         return inside + _at_end(expr, x, psi, high, s) - _at_end(expr, x, psi, low, s)
 
     def _sympystr(self, printer: Any) -> str:
-        expr, x, psi, low, high = (printer.doprint(a) for a in self.args)
-        return f"⟨{expr} | {self._between(x, low, high, ', ')}{psi} = ζ⟩_ζ"
+        expr, x, psi, low, high = (printer.doprint(a) for a in self.args[:5])
+        return f"⟨{expr} |{self.which} {self._between(x, low, high, ', ')}{psi} = ζ⟩_ζ"
 
     def _between(self, x: str, low: str, high: str, then: str) -> str:
         """The range of the unknown in words of a printer; nothing where it is the whole line."""
@@ -123,9 +126,10 @@ class ImplicitAverage(Node):
         return f"{above}{x}{below}{then}" if above or below else ""
 
     def _latex(self, printer: Any, exp: str | None = None) -> str:
-        expr, x, psi, low, high = (printer.doprint(a) for a in self.args)
+        expr, x, psi, low, high = (printer.doprint(a) for a in self.args[:5])
         between = self._between(x, low, high, ",\\; ")
-        tex = f"\\left\\langle \\left. {expr} \\,\\right|\\, {between}{psi} = \\zeta \\right\\rangle_{{\\zeta}}"
+        which = f"_{{\\{self.which}}}" if self.which else ""
+        tex = f"\\left\\langle \\left. {expr} \\,\\right|{which}\\, {between}{psi} = \\zeta \\right\\rangle_{{\\zeta}}"
         return f"{tex}^{{{exp}}}" if exp else tex
 
 
@@ -137,8 +141,10 @@ def _at_end(expr: Expr, x: Symbol, psi: Expr, end: Expr, s: Symbol) -> Expr:
     return expr.subs(x, end) * exp(-(z**2) / 2) / sqrt(2 * pi) * z.diff(s)
 
 
-def implicit_average(expr: Expr, x: Symbol, psi: Expr, low: Expr = -oo, high: Expr = oo) -> Expr:
-    """Average over an implicit law, in parts where events in the integrand begin and end.
+def implicit_average(
+    expr: Expr, x: Symbol, psi: Expr, low: Expr = -oo, high: Expr = oo, made: Any = ImplicitAverage
+) -> Expr:
+    """Average over an implicit law, in parts where events in the integrand begin and end: ``made`` is what takes each.
 
     An event is a comparison, or a step, that changes once: affine in the unknown, in one exponential of it, or, on a
     range that ends at zero, in one power of it.  Others stay in the integrand.
@@ -147,21 +153,21 @@ def implicit_average(expr: Expr, x: Symbol, psi: Expr, low: Expr = -oo, high: Ex
     expr = expr.xreplace({s: Piecewise((1, up), (-1 if isinstance(s, sign) else 0, True)) for s, up in steps.items()})
     events = unbound(expr, (Relational,), x)
     found = {event: place for event in events if (place := _place(event, x, low, high)) is not None}
-    return _in_parts(expr, x, psi, (low, high), found)
+    return _in_parts(expr, partial(made, x=x, psi=psi), (low, high), found)
 
 
-def _in_parts(expr: Expr, x: Symbol, psi: Expr, ends: tuple[Expr, Expr], events: Mapping[Relational, _Place]) -> Expr:
+def _in_parts(expr: Expr, made: Any, ends: tuple[Expr, Expr], events: Mapping[Relational, _Place]) -> Expr:
     """The average over a range, cut at the place of each event; a part that ends before it begins is empty."""
     here = [event for event in events if expr.has(event)]
     if not here:
-        return ImplicitAverage(expr, x, psi, *ends)
+        return made(expr, low=ends[0], high=ends[1])
     low, high = ends
     cut = events[here[0]].cut
     same = [event for event in here if events[event].cut == cut]
     lower = expr.xreplace({event: events[event].below for event in same})
     upper = expr.xreplace({event: events[event].above for event in same})
-    return _in_parts(lower, x, psi, (low, cut if high == oo else Min(cut, high)), events) + _in_parts(
-        upper, x, psi, (cut if low == -oo else Max(cut, low), high), events
+    return _in_parts(lower, made, (low, cut if high == oo else Min(cut, high)), events) + _in_parts(
+        upper, made, (cut if low == -oo else Max(cut, low), high), events
     )
 
 

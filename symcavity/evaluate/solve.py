@@ -236,7 +236,7 @@ def solve_bound(
         )
     if found:
         return found[0]
-    missed = one_of(theory, failed)
+    missed = one_of(failed)
     if theory.system.convex and effort == "full" and isinstance(missed, NotConverged):
         task = task_of(theory)
         raise beside(task, read_values(task, values, dps).in_own_units(task), missed)

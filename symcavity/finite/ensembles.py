@@ -12,6 +12,7 @@ from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.finite.chains import SWEEPS, annealed, sampled
 from symcavity.finite.configurations import Configurations, one_configuration
 from symcavity.finite.lowest_sites import descended
+from symcavity.finite.smooth_energy import is_smooth, slid
 from symcavity.finite.sphere import form_of, is_on_sphere, lowest_on_sphere
 from symcavity.finite.square_energy import is_square_but_for_sites
 from symcavity.finite.warm import WarmInstance, discrete
@@ -32,7 +33,7 @@ def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Configu
         ``'enumeration'`` of discrete states, ``'integration'`` over Gaussian ones at each choice of those,
         or ``'sampling'``, by Metropolis sweeps; the first that serves by default.  At zero temperature the lowest one
         is found: by ``'enumeration'``, by ``'eigenvectors'`` on a sphere, or by ``'annealing'``, and by
-        ``'descent'`` of continuous states that meet by squares, which bound it.
+        ``'descent'`` of continuous states that meet by squares, or whose energies are smooth, which bound it.
     sweeps : int
         How many sweeps each chain makes.
     """
@@ -40,15 +41,16 @@ def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Configu
     few = discrete(states)
     on_sphere = w.is_cold and bool(held) and is_on_sphere(w)
     by_sites = w.is_cold and not held and is_square_but_for_sites(w)
-    if w.is_cold and len(few) < len(states) and not (on_sphere or by_sites):
+    downhill = w.is_cold and not by_sites and is_smooth(w)
+    if w.is_cold and len(few) < len(states) and not (on_sphere or by_sites or downhill):
         raise UnsupportedLaw(
-            "The lowest minimum of an instance is looked for among discrete states, on spheres, and where losses are "
-            "squares.",
+            "The lowest minimum of an instance is looked for among discrete states, on spheres, where losses are "
+            "squares, and where all energies are smooth.",
             "Feature(..., values=...); losses that are squares, with penalties of squares by cases or with "
-            "Eq(Sum(w[i]**2, (i, 1, N)), N)",
+            "Eq(Sum(w[i]**2, (i, 1, N)), N); smooth losses and penalties",
             "problem.gibbs(beta).simulate(...) at large beta",
         )
-    cold = "eigenvectors" if on_sphere else "descent" if by_sites else "annealing"
+    cold = "eigenvectors" if on_sphere else "descent" if by_sites or downhill else "annealing"
     count = prod(len(q.family.values) ** w.size(next(iter(q.site))) for q in few)
     able = {
         "enumeration": len(few) == len(states) and count <= MOST["enumeration"],
@@ -68,7 +70,7 @@ def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Configu
         x = {w.states[0]: lowest_on_sphere(form_of(w))[None]}
         return one_configuration(chosen, x, w.energy(x))
     if chosen == "descent":
-        return descended(w, sweeps)
+        return slid(w, sweeps) if downhill else descended(w, sweeps)
     if w.is_cold:
         return lowest_of(w, count) if chosen == "enumeration" else annealed(w, sweeps)
     if chosen == "sampling":

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from symcavity.finite.warm import WarmInstance, discrete
+from symcavity.sites.lowest.smooth import BENT, is_square
 from symcavity.sites.thermal.parts import split
 
 
@@ -21,6 +22,8 @@ def is_square_but_for_sites(w: WarmInstance) -> bool:
         return False
     ((_, own),) = w.sent.items()
     (q,) = w.states
+    if not own.energy.has(*BENT) and not is_square(own.energy, q):
+        return False
     parts = [*split(own.state, q)[2:]]
     for hearer, weight in w.heard.items():
         parts += [*split(weight.energy, weight.state)[3:], *split(w.emission(w.field(hearer)).expand(), q)[2:]]

@@ -87,6 +87,8 @@ class Warm:
     def _at_sites(self, body: Expr, kind: Kind, measure: Any) -> np.ndarray:
         """An expression of one site at all sites of its kind, thermally averaged."""
         weight, asked = self.w.system.weights[kind], body
+        if weight.is_field and weight.is_cold:  # what it sends is the force on its field
+            body = body.xreplace({force: -weight.energy.diff(field) for field, force in weight.forces})
         if not weight.is_field:
             core = weight.state
             if weight.is_cold:  # nothing fluctuates: what names the mean of a field names the field

@@ -138,7 +138,7 @@ def named_law(site: Site) -> NamedLaw | None:
     """The law of a site by its functions; None where it is not one implicit equation for one state."""
     solution = site.solution
     regions: tuple[Any, ...] = getattr(solution, "regions", ())
-    if len(regions) != 1 or regions[0].implicit is None:
+    if len(regions) != 1 or regions[0].implicit is None or solution.well is not None:
         return None
     if isinstance(solution, ThermalSolution):
         return _thermal_law(site)

@@ -56,7 +56,7 @@ class _Analysis:
         if isinstance(expr, Average | Sum) or type(expr) is GaussianAverage:  # others hold numbers beside their body
             return self.of(expr.args[0])
         if isinstance(expr, ImplicitAverage):
-            body, x, reached, *ends = expr.args
+            body, x, reached, *ends = expr.args[:5]
             self.known.add(x)
             self._seen.clear()
             self._holding.clear()

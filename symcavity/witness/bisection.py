@@ -9,6 +9,9 @@ import numpy as np
 
 from symcavity.errors import NotConverged
 
+DOUBLINGS, SEARCHED = 200, 600  # of brackets; places at which a state is looked for
+INSIDE, SLACK = 12, 1e-9  # places between two states; of the range of all fields, what is rounding
+
 
 def within(
     lines: list[Callable[..., Any]], call: Callable[..., Any], fields: np.ndarray
@@ -52,6 +55,42 @@ def bisected(psi: Callable[[np.ndarray], Any], targets: np.ndarray) -> np.ndarra
     else:
         raise NotConverged("An implicit law could not be bracketed.", (low, high), float("nan"))
     return _between(f, low, high)
+
+
+def lowest(psi: Callable[[np.ndarray], Any], targets: np.ndarray) -> np.ndarray:
+    """Solve ``psi(x) = target`` where the integral of ``psi - target`` is lowest, by search: psi rises far out."""
+    ends = [np.full_like(targets, way) for way in (-1.0, 1.0)]
+    for k, way in enumerate((-1.0, 1.0)):
+        for _ in range(DOUBLINGS):
+            far = np.stack([way * (psi(ends[k] * m) - targets) for m in (1.0, 2.0, 4.0, 8.0)])
+            bad = ~(far > 0).all(axis=0)
+            if not bad.any():
+                break
+            ends[k] = np.where(bad, 2 * ends[k], ends[k])
+        else:
+            raise NotConverged("An implicit law could not be bracketed.", tuple(ends), float("nan"))
+    low, high = ends
+    step = (high - low) / SEARCHED
+    before, level = psi(low) - targets, np.zeros_like(targets)
+    best, place = np.zeros_like(targets), low.copy()
+    for k in range(1, SEARCHED + 1):
+        x = low + k * step
+        now = psi(x) - targets
+        level = level + (before + now) / 2 * step
+        better = level < best
+        best, place, before = np.where(better, level, best), np.where(better, x, place), now
+    return _between(lambda x: np.asarray(psi(x) - targets, dtype=float), place - step, place + step)
+
+
+def jumps(psi: Callable[[np.ndarray], Any], states: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Whether the lowest state jumps from each of some rising targets to the next: psi leaves their range between."""
+    size = np.ptp(targets)
+    beyond = np.zeros(len(targets) - 1, dtype=bool)
+    for share in np.linspace(0, 1, INSIDE)[1:-1]:
+        x = states[:-1] + share * np.diff(states)
+        value = psi(np.append(x, x[-1]))[:-1]
+        beyond |= (value < targets[:-1] - SLACK * size) | (value > targets[1:] + SLACK * size)
+    return beyond
 
 
 def _between(f: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray) -> np.ndarray:

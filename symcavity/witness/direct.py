@@ -243,11 +243,15 @@ def _valued(theory: Any, claimed: Expr, side: Any, few: int) -> tuple[dict[Any, 
             if first == TRIES - 1 and not tails:
                 raise
             continue
+        if mp.isinf(value):  # of a square that jumps there
+            continue
         if abs(value) > TAIL:
             return values, laws, value
         tails.append((values, laws, value))
         if len(tails) == FEW:
             break
+    if not tails:
+        raise NotConverged("An average is infinite at all seeded points.", None, float("inf"))
     return tails[0]
 
 

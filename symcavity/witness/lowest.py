@@ -22,6 +22,7 @@ ELSEWHERE = Rational(3, 8)  # where fields beside the first keep still
 AT = tuple(Rational(k, 10) for k in (-31, -17, -8, -3, 2, 7, 13, 26))  # states of a smooth energy
 FLAT = 1e-5  # by how much a search misses where an energy is flat to rounding
 FAR = 6.0  # in the field's standard deviations
+SOME, RUN = 24, 1e-2  # of the fields; by how much a state or a field is moved
 STATES, ROUNDS = 20001, 3  # of a continuous state, on ever finer grids
 
 
@@ -167,12 +168,67 @@ def stationary(step: Step, _dps: int) -> list[Verdict]:
     (state,) = (c.rhs for c in step.claims if c.lhs == weight.state.xreplace(index))
     still = {q.xreplace(index): S.Zero for q in site.side.problem.plain_sources()}
     (free,) = {b.implicit[0] for b in site.side.solution.branches if b.implicit}
+    if step.data["switches"]:  # the states that are the lowest somewhere
+        for value in site.fields()[::SOME]:
+            best, _, width = site.lowest(float(value))
+            told, beside = (site.number(field.xreplace({free: S(best + way), **still}), 0.0) for way in (0, 3 * width))
+            worst = max(worst, abs(told - value) - abs(beside - told))
+        how = f"a search over all states at {FIELDS // SOME} fields"
+        return result(BRUTE_FORCE, bool(worst < FLAT), how, f"by {worst:.2g}")
     for value in AT:
         at = {free: S(value), **still}
         told = site.number(state.xreplace(at), 0.0)
         best, _, step_size = site.lowest(site.number(field.xreplace(at), 0.0))
         worst = max(worst, abs(best - told) - 3 * step_size)
     return result(BRUTE_FORCE, bool(worst < FLAT), f"a search over all states at {len(AT)} fields", f"by {worst:.2g}")
+
+
+@witness("contact")
+def contact(step: Step, _dps: int) -> list[Verdict]:
+    """Common tangents of the declared energy at pairs of states; slopes by differences of states found by search."""
+    site, worst = SearchedSite(step.evidence["theory"], step.data["kind"], step.claims), 0.0
+    weight, zero, (low, high) = site.side.law.weight, {site.kind.index: S.Zero}, step.data["ends"]
+    moving = [h for h in site.side.heard if h.eta in site.summed.factors]
+    names = [None, *(h.carrier.xreplace(zero) for h in moving[:1] if h.carrier is not None)]
+    factor = 1.0 if weight.is_field else float(site.summed.factors[site.eta])
+    pull = 1 / site.summed.strength if weight.is_field else factor
+
+    def energy(x: float) -> float:
+        return float(site.energies(0.0, np.array([x]))[0]) / pull
+
+    def slope_of(x: float) -> float:
+        return sum(c * (energy(x + k * RUN) - energy(x - k * RUN)) for k, c in ((1, 4 / 3), (2, -1 / 6))) / (2 * RUN)
+
+    first, second, level, *slopes = step.claims
+    for a, b in pairwise(map(float, AT)):
+        at = {low: S(a), high: S(b)}
+        rows = [(first, slope_of(a)), (second, slope_of(b)), (level, energy(b) - energy(a))]
+        worst = max(worst, *(abs(site.number(c.rhs.xreplace(at), 0.0) - v) / max(1.0, abs(v)) for c, v in rows))
+        for claim in (c for c in slopes if c.lhs.field in names):
+            delta = next(iter(claim.rhs.atoms(DiracDelta)), DiracDelta(site.eta))
+            own = claim.lhs.state == weight.state.xreplace(zero)
+            gap = (b - a if own else (slope_of(a) - slope_of(b) + b - a) * pull) / factor
+            worst = max(worst, abs(site.number(claim.rhs.coeff(delta).xreplace(at), 0.0) - gap) / max(1.0, abs(gap)))
+    for claim in (c for c in slopes if c.lhs.field in names):
+        worst = max(worst, _by_differences(site, claim, factor, zero))
+    return result(BRUTE_FORCE, bool(worst < 1e-4), "the declared energy, and states found by search", f"by {worst:.2g}")
+
+
+def _by_differences(site: SearchedSite, claim: Any, factor: float, zero: Any) -> float:
+    """By how much a slope between jumps misses differences of the lowest states."""
+    weight, worst, state = site.side.law.weight, 0.0, site.side.law.weight.state.xreplace(zero)
+    slope, own = claim.rhs.replace(DiracDelta, lambda *_: S.Zero), claim.lhs.state == state
+
+    def told(field: float) -> float:
+        x = site.lowest(field)[0]
+        return x if own or not weight.is_field else (x - field) / site.summed.strength
+
+    for field in map(float, site.fields()[::SOME]):
+        near, far = ((told(field + h) - told(field - h)) / (2 * h * factor) for h in (RUN, 2 * RUN))
+        if abs(near - far) < 0.1 * abs(near):  # elsewhere it jumps
+            claimed = site.number(slope.xreplace({state: S(site.lowest(field)[0])}), field)
+            worst = max(worst, abs(claimed - (4 * near - far) / 3) / max(1.0, abs(near)) - abs(near - far) / 10)
+    return worst
 
 
 @witness("jump")

@@ -23,7 +23,7 @@ from symcavity.algebra.precision import mp
 from symcavity.algebra.quadrature import break_points
 from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import Quenched, site_quantities
-from symcavity.witness.bisection import bisected, within
+from symcavity.witness.bisection import bisected, jumps, lowest, within
 from symcavity.witness.drawn import cases, given_averages
 from symcavity.witness.halves import Terms, average_of_halves, in_halves
 
@@ -174,7 +174,7 @@ def _laid(solution: Any, plain: Any, order: list[Symbol], quiet: dict[Any, Expr]
             mark = Dummy("x")
             call = lambdify([mark, *order], plain(psi.xreplace(quiet)).xreplace({x: mark}), MODULES)
             lines = [lambdify([x, *order], plain(c.xreplace(quiet)), MODULES) for c in branch.conditions if c.has(x)]
-            arguments, law = [x, *order], (lines, call)
+            arguments, law = [x, *order], (lines, call, bisected if solution.well is None else lowest)
         conditions = [plain(c.xreplace(quiet)) for c in branch.conditions]
         out.append((branch, arguments, law, lambdify(arguments, conditions, MODULES)))
     return out
@@ -203,7 +203,7 @@ def _holding(
 ) -> Iterator[tuple[Any, list[Any], list[Any], np.ndarray]]:
     """Each branch, what its states are functions of, the values of these at some fields, and where it holds."""
     for branch, arguments, law, conditions in laid:
-        found = [bisected(within(law[0], law[1], fields), fields[-1])] if law else []
+        found = [law[2](within(law[0], law[1], fields), fields[-1])] if law else []
         grid = [*found, *fields]
         holds = np.ones(fields.shape[1], dtype=bool)
         for value in conditions(*grid):
@@ -225,6 +225,25 @@ def _kinks(laid: list[tuple[Any, ...]], scale: float) -> set[float]:
     for _ in range(16):
         middle = (low + high) / 2
         before = first(middle) == at[where]
+        low, high = np.where(before, middle, low), np.where(before, high, middle)
+    return set(high).union(*(_switches(law, scale) for *_, law, _ in laid if law and law[2] is lowest))
+
+
+def _switches(law: Any, scale: float) -> set[float]:
+    """Where the lowest state of one field jumps, in units of the scale."""
+    places = np.linspace(-8, 8, 321)
+
+    def at(z: np.ndarray) -> tuple[Any, np.ndarray]:
+        psi = within(law[0], law[1], (z * scale)[None])
+        return psi, lowest(psi, z * scale)
+
+    psi, found = at(places)
+    (where,) = np.nonzero(jumps(psi, found, places * scale))
+    low, high, states = places[where], places[where + 1], (found[where], found[where + 1])
+    for _ in range(BISECTIONS if where.size else 0):
+        middle = (low + high) / 2
+        _, here = at(middle)
+        before = np.abs(here - states[0]) < np.abs(here - states[1])
         low, high = np.where(before, middle, low), np.where(before, high, middle)
     return set(high)
 

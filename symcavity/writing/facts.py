@@ -231,6 +231,12 @@ def _branch_row(branch: Any) -> tuple[Any, ...]:
     return (*row, *((*say("branches.if"), region) if region is not None else ()))
 
 
+@facts_of("contact")
+def _contact(step: Step) -> Facts:
+    low, high = step.data["ends"]
+    return {"low": low, "high": high}
+
+
 @facts_of("joint")
 def _joint(step: Step) -> Facts:
     return {"pairs": [Complementary(p, q) for p, q in step.data.get("pairs") or ()]}

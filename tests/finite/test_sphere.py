@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from sympy import Eq, Rational, Sum, Symbol, symbols
+from sympy import Abs, Eq, Rational, Sum, Symbol, symbols
 
 from symcavity import Coupling, Feature, N, P, Problem, alpha, average, i, mu
 from symcavity.errors import UnsupportedLaw, ValuesError
@@ -71,9 +71,23 @@ def test_a_ball_with_losses_and_other_units():
         assert sample.method == "eigenvectors"
 
 
+def test_soft_spins_that_meet_in_pairs():
+    """A quartic price of each: downhill from all corners, by a minimizer that is told the couplings alone."""
+    (one,) = Problem(pairs + Sum(w[i] ** 4, (i, 1, N)) / 4).simulate({}, N=6, seeds=1)
+    ((f, factor),) = one.w.pairs.items()
+    couplings = one.w.instance.matrix(f)
+
+    def cost(v):
+        return -factor * v @ couplings @ v / 2 + np.sum(v**4) / 4
+
+    corners = np.array(np.meshgrid(*[(-1.0, 1.0)] * 6)).reshape(6, -1).T
+    (found,) = one.measure.x.values()
+    assert cost(found[0]) == pytest.approx(min(minimize(cost, v, method="BFGS").fun for v in corners), rel=1e-6)
+
+
 def test_what_is_refused():
     with pytest.raises(UnsupportedLaw):
-        Problem(pairs + Sum(w[i] ** 4, (i, 1, N))).simulate({}, N=10, seeds=1)
+        Problem(pairs + Sum(Abs(w[i]) ** 3, (i, 1, N))).simulate({}, N=10, seeds=1)
     with pytest.raises(ValuesError):
         spherical(1, [Eq(squares, N)]).simulate({}, N=10, seeds=1, method="annealing")
     with pytest.raises(ValuesError):

@@ -5,6 +5,7 @@ from sympy import Eq, Expr, Max, Rational, Sum, Symbol, exp, log, pi, sqrt, symb
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.phi import phi
+from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.face import Derivation, Step
 from symcavity.model.averages import average, response
 from symcavity.model.complementary import Complementary
@@ -26,6 +27,7 @@ eta, eta_w = CavitySymbol("eta", DATUM), CavitySymbol("eta", FEATURE)
 F, F_w = CavitySymbol("F", DATUM), CavitySymbol("F", FEATURE)
 S_w, S_lam, q_lam = OrderParameter("S_w"), OrderParameter("S_lambda"), OrderParameter("q_lambda")
 L = Symbol("L")
+LOW, HIGH, SWITCH = TexSymbol("h_low", "h_-"), TexSymbol("h_high", "h_+"), TexSymbol("eta_switch", r"\eta_\ast")
 
 
 class Odd(Expr):
@@ -243,6 +245,13 @@ STEPS = (
     ),
     Step(
         "datum.implicit", "implicit", (Equation(lam[0], 1 / (1 + exp(eta + S_w * lam[0]))),), "Datum cavity"
+    ),
+    Step(
+        "datum.contact",
+        "contact",
+        (Equation(SWITCH, LOW + S_w * LOW**3), Equation(SWITCH * (HIGH - LOW), HIGH**2 - LOW**2)),
+        "Datum cavity",
+        {"kind": DATUM, "ends": (LOW, HIGH), "switch": SWITCH},
     ),
     Step(
         "datum.response",

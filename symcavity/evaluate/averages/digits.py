@@ -25,6 +25,7 @@ from symcavity.evaluate.averages.names import loop_names, number_in
 from symcavity.evaluate.averages.nodes import NODES, together
 from symcavity.evaluate.averages.program import Program
 from symcavity.evaluate.averages.quenched import SiteLaw
+from symcavity.evaluate.averages.wells import hull_of, touching
 from symcavity.evaluate.watch import tick
 from symcavity.model.quantities import SiteQuantity
 
@@ -125,6 +126,36 @@ class _Panels:
         side = 1 if law(edges[len(edges) // 2])[1] > 0 else -1
         for x, w in self._nodes(edges):
             yield x, side * w
+
+    def lowest(self, law: Any, low: Any, high: Any, jumps: Any) -> Iterator[tuple[Any, Any]]:
+        """Nodes and weights at the lowest minimum in a well, and at its jumps; gaps end where these digits say."""
+        at, prec = self.at, self.at.prec
+
+        def rough(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            rows = np.array([[float(e) for e in law(at.mpf(float(v)))] for v in np.ravel(x)])
+            psi, slope, well = rows.T.reshape(3, *np.shape(x))
+            return psi, slope, well
+
+        try:
+            at.prec = 53
+            hull = hull_of(rough, float(self.ends[-1]), ())
+            edges = hull.edges(self.ends)[0][0] if hull.has_gaps else None
+        finally:
+            at.prec = prec
+        if edges is None:
+            yield from self.implicit(lambda x: law(x)[:2], low, high)
+            return
+        ends = zip(hull.left[0], hull.right[0], strict=True)
+        gaps = [touching(law, at.mpf(float(a)), at.mpf(float(b))) for a, b in ends if b > a]
+        inner = [at.mpf(float(e)) for e in edges]
+        inner = [e for e in inner if not any(a <= e <= b for a, b in gaps)]
+        parts = zip([inner[0], *(b for _, b in gaps)], [*(a for a, _ in gaps), inner[-1]], strict=True)
+        for first, last in parts:
+            a, b = (first if low is None else max(first, low)), (last if high is None else min(last, high))
+            if a < b:
+                yield from self._nodes([a, *(e for e in inner if a < e < b), b])
+        if jumps:
+            yield from ((a, jumps) for a, _ in gaps if (low is None or a > low) and (high is None or a < high))
 
     def _nodes(self, edges: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         for a, b in pairwise(edges):

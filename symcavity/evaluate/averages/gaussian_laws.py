@@ -85,7 +85,7 @@ def _inside(body: Expr, u: Symbol) -> Expr:
     if isinstance(moving, Piecewise) and not any(test.has(u) for _, test in moving.args):
         return fixed * Piecewise(*((_inside(value, u), test) for value, test in moving.args))
     if isinstance(moving, ImplicitAverage) and not any(e.has(u) for e in moving.args[2:]):
-        return fixed * ImplicitAverage(_inside(moving.args[0], u), *moving.args[1:])
+        return fixed * moving.func(_inside(moving.args[0], u), *moving.args[1:])
     if isinstance(moving, JointAverage) and (wider := widened(moving, u)) is not None:
         return fixed * wider
     if isinstance(moving, ImplicitAverage | GaussianAverage) and (wider := _widened(moving, u)) is not None:
@@ -144,8 +144,8 @@ def _widened(node: Expr, u: Symbol) -> Expr | None:
     if isinstance(node, NumberedAverage) or (isinstance(node, GaussianAverage) and node.breaks):
         return None
     if isinstance(node, ImplicitAverage):
-        expr, x, psi, *ends = node.args
-        if (ends[0], ends[1]) != (-oo, oo):
+        expr, x, psi, *rest = node.args
+        if (rest[0], rest[1]) != (-oo, oo):
             return None
     else:
         expr, x, psi = node.expr, node.z, node.z
@@ -169,7 +169,8 @@ def _widened(node: Expr, u: Symbol) -> Expr | None:
         if not tilt.has(x):
             width = sqrt(1 + tilt**2)
             if isinstance(node, ImplicitAverage):
-                return ImplicitAverage(moved, x, still / width)
+                wells = [well.xreplace({u: S.Zero}) / width for well in rest[2:3]]  # the primitive of what is still
+                return node.func(moved, x, still / width, *rest[:2], *wells, *rest[3:])
             return GaussianAverage(moved.xreplace({x: width * x}), x)
     return None
 

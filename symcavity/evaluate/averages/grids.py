@@ -10,6 +10,7 @@ import numpy as np
 
 from symcavity.algebra.legendre import legendre
 from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.evaluate.averages.wells import NO_GAPS, Gaps, hull_of
 from symcavity.evaluate.tolerances import tolerances
 
 COUNT = 16  # nodes of one panel
@@ -153,20 +154,47 @@ class PanelGrid:
             side = np.where(grows, 1.0, -1.0)
             edges = np.where(grows, edges, edges[..., ::-1])
             self.places = np.where(grows, self.places, self.places[::-1])
-        turns = [np.zeros_like(edges) for _ in slopes]
-        for end, column, beyond in ((low, 0, np.less), (high, 1, np.greater)):
-            if end is None:
-                continue
-            end = np.asarray(end, dtype=float)[..., None]
-            inner = end + SNAPPED * np.abs(end) * (1 if beyond is np.less else -1)
-            out = beyond(edges, inner)
-            for k, row in enumerate(slopes):
-                turns[k] = np.where(out, np.asarray(row[column], dtype=float)[..., None], turns[k])
-            edges = np.where(out, end, edges)
+        edges, turns = _within(edges, (low, high), slopes)
         y, w, moves = self._nodes(edges, turns)
         if low is not None or high is not None:  # panels beyond an end have no width: what is infinite at it counts not
             y = np.where(w == 0, _beside(low, high), y)
         return y, w, side, moves
+
+    def lowest(self, law: Any, low: Any, high: Any, slopes: Tangents = ()) -> tuple[Any, Any, Any, Tangents]:
+        """The same for the lowest minimum in a well: no nodes lie in gaps but at their ends, without a weight.
+
+        Parameters
+        ----------
+        law : callable
+            Gives the slope of the well, its curvature, and the well.
+
+        Returns
+        -------
+        nodes, weights, gaps, tangents of nodes and weights
+        """
+        with np.errstate(all="ignore"):
+            shape = np.broadcast_shapes(*(np.shape(v)[:-1] for v in law(np.array([0.1]))))
+        hull = hull_of(law, float(self.ends[-1]), shape, each=self.each)
+        if not hull.has_gaps:
+            y, w, _, moves = self.implicit(lambda x: law(x)[:2], low, high, slopes)
+            return y, w, NO_GAPS, moves
+        edges, fields = hull.edges(self.ends)
+        parted = (edges.reshape(*shape, -1), hull.left.reshape(*shape, -1), hull.right.reshape(*shape, -1))
+        self.places = ((fields[:, 1:] + fields[:, :-1]) / 2).reshape(*shape, -1)
+        return self._beside_gaps(*parted, (low, high), slopes)
+
+    def _beside_gaps(
+        self, edges: np.ndarray, left: np.ndarray, right: np.ndarray, ends: tuple[Any, Any], slopes: Tangents
+    ) -> tuple[Any, Any, Gaps, Tangents]:
+        """Nodes in panels, of which those in a gap are at its ends."""
+        clipped, turns = _within(edges, ends, slopes)
+        whole, _, _ = self._nodes(edges, [])
+        y, w, moves = self._nodes(clipped, turns)
+        gaps = Gaps.of(whole, left, right, ends)
+        y, w = np.where(gaps.inside, gaps.ends, y), np.where(gaps.inside, 0.0, w)
+        if ends != (None, None):
+            y = np.where((w == 0) & ~gaps.inside, _beside(*ends), y)
+        return y, w, gaps, [(np.where(gaps.inside, 0.0, dy), np.where(gaps.inside, 0.0, dw)) for dy, dw in moves]
 
     def _nodes(self, edges: np.ndarray, turns: Sequence[np.ndarray]) -> tuple[Any, Any, list[tuple[Any, Any]]]:
         if self.halved:
@@ -283,6 +311,23 @@ def _beside(low: Any, high: Any) -> Any:
     first = np.asarray(low if low is not None else high - 2.0, dtype=float)
     last = np.asarray(high if high is not None else low + 2.0, dtype=float)
     return ((first + last) / 2)[..., None]
+
+
+def _within(
+    edges: np.ndarray, ends: tuple[Any, Any], slopes: Tangents
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Edges that lie in a range, and how they move with its ends: panels beyond an end have no width."""
+    turns = [np.zeros_like(edges) for _ in slopes]
+    for end, column, beyond in ((ends[0], 0, np.less), (ends[1], 1, np.greater)):
+        if end is None:
+            continue
+        end = np.asarray(end, dtype=float)[..., None]
+        inner = end + SNAPPED * np.abs(end) * (1 if beyond is np.less else -1)
+        out = beyond(edges, inner)
+        for k, row in enumerate(slopes):
+            turns[k] = np.where(out, np.asarray(row[column], dtype=float)[..., None], turns[k])
+        edges = np.where(out, end, edges)
+    return edges, turns
 
 
 def _with_middles(edges: np.ndarray) -> np.ndarray:

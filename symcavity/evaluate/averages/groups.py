@@ -134,21 +134,21 @@ class NodeGroup:
 
     def _implicit(self, program: Any, path: Sequence[Scope], grid: str) -> tuple[Scope, str, dict[int, str]]:
         """The unknown is the variable: the density is that of the field at which the unknown has this value."""
-        home = path[-1]
-        _, x, psi, low, high = self.members[0].args
+        home, node = path[-1], self.members[0]
+        _, x, psi, low, high, *rest = node.args
         ends = [(e, None if abs(e) == oo else program.seen(e, path)) for e in (low, high)]
-        slope = psi.diff(x)
         law, there = program.name("psi"), program.name("y")
         trial = Scope(home.depth + 1, {x: there})
-        result = f"return {program.seen(psi, [*path, trial])}, {program.seen(slope, [*path, trial])}"
+        asked = [psi, psi.diff(x), *rest[:1]]
+        result = "return " + ", ".join(program.seen(e, [*path, trial]) for e in asked)
         home.lines += [f"def {law}({there}):", *("    " + line for line in trial.lines), "    " + result]
         y, rule, side = program.name("y"), program.name("w"), program.name("s")
         scope = Scope(home.depth + 1, {x: y})
-        call = f"({law}, {ends[0][1]}, {ends[1][1]}"
-        inner = [*path, scope]
+        call = f"{grid}.{'lowest' if rest else 'implicit'}({law}, {ends[0][1]}, {ends[1][1]}"
         moves: dict[int, str] = {}
         if program.loops:
-            scope.names["header"] = f"for {y}, {rule} in {grid}.implicit{call}):"
+            jumps = f", {program.seen(rest[1], path)}" if rest else ""
+            scope.names["header"] = f"for {y}, {rule} in {call}{jumps}):"
         else:
             slopes = {
                 k: row
@@ -158,22 +158,34 @@ class NodeGroup:
             rows = ", ".join("[" + ", ".join(t or "0.0" for t in row) + "]" for row in slopes.values())
             turns = {k: (program.name("d"), program.name("d")) for k in slopes}
             names = program.pattern([f"({a}, {b})" for a, b in turns.values()])
-            scope.lines.append(f"{y}, {rule}, {side}, {names} = {grid}.implicit{call}, [{rows}])")
+            scope.lines.append(f"{y}, {rule}, {side}, {names} = {call}, [{rows}])")
             scope.moves[x] = {k: a for k, (a, _) in turns.items()}
             moves = {k: b for k, (_, b) in turns.items()}
-        density = program.safe(exp(-(psi**2) / 2) * slope)
-        value = program.seen(density, inner)
-        weight = program.name("w")
-        factor = "" if program.loops else f"*{side}"
+        return scope, *self._weighed(program, [*path, scope], (rule, side), moves)
+
+    def _weighed(
+        self, program: Any, inner: Sequence[Scope], names: tuple[str, str], moves: Mapping[int, str]
+    ) -> tuple[str, dict[int, str]]:
+        """The weights of the nodes of an implicit law, and their tangents."""
+        scope, (rule, side) = inner[-1], names
+        _, x, psi, _, _, *rest = self.members[0].args
+        density = program.safe(exp(-(psi**2) / 2) * psi.diff(x))
+        value, weight, out = program.seen(density, inner), program.name("w"), dict[int, str]()
+        factor = "" if program.loops or rest else f"*{side}"
+        if rest and rest[1] != 0 and not program.loops:
+            scope.lines.append(f"{rule} = {rule} + {side}.weight({program.seen(rest[1], inner)})")
         scope.lines.append(f"{weight} = {value}*({rule}*density0{factor})")
-        out: dict[int, str] = {}
         for k in range(len(program.wrt)):
             terms = []
             if t := program.seen_tangent(density, k, inner):
                 terms.append(f"{t}*({rule}*density0{factor})")
             if k in moves:
                 terms.append(f"{value}*({moves[k]}*density0{factor})")
+            turned = [program.seen_tangent(e, k, inner) or "0.0" for e in (*rest[:1], psi)] if rest else []
+            if any(t != "0.0" for t in turned):
+                there = program.seen(program.safe(exp(-(psi**2) / 2)), inner)
+                terms.append(f"{there}*{side}.moved({side}.tilt({turned[0]}), {turned[1]})*density0")
             if terms:
                 out[k] = program.name("d")
                 scope.lines.append(f"{out[k]} = {' + '.join(terms)}")
-        return scope, weight, out
+        return weight, out

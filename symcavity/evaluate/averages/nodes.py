@@ -52,8 +52,8 @@ class Needs:
         if isinstance(expr, GaussianAverage | Peak):
             return self(expr.args[0]) - {expr.args[1]}
         if isinstance(expr, ImplicitAverage):
-            body, x, psi, low, high = expr.args
-            return ((self(body) | self(psi)) - {x}) | self(low) | self(high)
+            body, x, psi, low, high, *rest = expr.args
+            return (frozenset().union(*map(self, (body, psi, *rest))) - {x}) | self(low) | self(high)
         return frozenset().union(*map(self, expr.args)) if expr.args else frozenset()
 
 

@@ -29,6 +29,7 @@ from sympy import (
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import NumberedAverage
+from symcavity.algebra.lowest import LowestAverage
 from symcavity.algebra.quadrature import break_points
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.averages.densities import Counting, formula, location
@@ -90,6 +91,12 @@ class Enclosure(Arithmetic):
             raise UnsupportedLaw(
                 f"{found} are not enclosed.",
                 "laws whose fields are numbers, one at a time",
+                "solution.residual and theory.derivation.verify(), which take these averages in another way",
+            )
+        if expr.has(LowestAverage):
+            raise UnsupportedLaw(
+                "Averages over the lowest of several minima of a smooth energy are not enclosed.",
+                "laws whose states do not jump",
                 "solution.residual and theory.derivation.verify(), which take these averages in another way",
             )
         for node in expr.atoms(Average, Sum):

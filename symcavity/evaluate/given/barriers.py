@@ -31,7 +31,7 @@ def loses_an_end(expr: Expr, zero: Any = None) -> bool:
 
 
 def _is_bounded(average: ImplicitAverage, psi: Expr) -> bool:
-    x, (low, high) = average.x, average.args[3:]
+    x, (low, high) = average.x, average.args[3:5]
     if (low, high) != (-oo, oo):
         return False
     for way in (1, -1):  # at which end of the unknown

@@ -10,28 +10,18 @@ from symcavity.evaluate.solving import saddle_attempt
 from symcavity.evaluate.solving.outcomes import Ended, Handover, Outcome
 from symcavity.evaluate.solving.saddle_proofs import Contradiction, Descent, Flat
 from symcavity.evaluate.tolerances import tolerances
-from symcavity.method.theory import Theory
 from symcavity.model.kinds import alpha
 
 WORDS = {Contradiction: "the constraints contradict each other", Descent: "the objective falls for ever"}
 
 
-BEYOND = "parameters at which the others answer less; problem.gibbs(beta), of which large beta is the limit"
-
-
-def one_of(
-    theory: Theory, failed: Sequence[Infeasible | FlatMinimum | NotConverged]
-) -> Infeasible | FlatMinimum | NotConverged:
+def one_of(failed: Sequence[Infeasible | FlatMinimum | NotConverged]) -> Infeasible | FlatMinimum | NotConverged:
     """Return what is said where no branch has a solution."""
     sure = [e for e in failed if not isinstance(e, NotConverged)]
     missed = [e for e in failed if isinstance(e, NotConverged)]
     if sure and missed:
         said = f"{missed[0].found} Where other conditions on all sites hold as equalities: {sure[0].found}"
         return NotConverged(said, missed[0].best, missed[0].residual, missed[0].hint)
-    reach = [r for site in theory.inserted.values() if (r := getattr(site.solution, "reach", ""))]
-    if missed and reach:
-        said = " ".join((missed[0].found, *reach))
-        return NotConverged(said, missed[0].best, missed[0].residual, BEYOND)
     return (missed or failed)[0]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -60,6 +60,8 @@ class SiteEnsemble:
     sources : dict
         For the quantity that names a field's equation (None where there is one field): its source symbol,
         the field, and the field's factor in that equation.
+    at_jumps : Expr
+        The weight of the places at which the lowest minimum of a smooth energy jumps, in units of the density.
     """
 
     kind: Kind
@@ -67,6 +69,7 @@ class SiteEnsemble:
     fields: tuple[Symbol, ...]
     covariance: dict[tuple[Symbol, Symbol], Expr]
     sources: dict[Any, tuple[Symbol, Symbol, Expr]]
+    at_jumps: Expr = S.Zero
 
     @cached_property
     def thresholds(self) -> Thresholds | None:
@@ -193,7 +196,7 @@ class SiteEnsemble:
         if stein:
             fields = {self._source(r)[1] for r in stein}
             moved = [q for q in self.solution.unknowns if self._moves_with(q, fields)]
-            found = infinite_square(body, stein, moved) if fields == {self.solution.inner} else None
+            found = self._infinite(body, stein, moved) if fields == {self.solution.inner} else None
             return self._by_parts(body, stein) if found is None else found
         thresholds = self.thresholds
         if thresholds is not None and (out := thresholds.average(self, body)) is not None:
@@ -209,6 +212,10 @@ class SiteEnsemble:
             if alone is not None:
                 return alone.over_fields(body)
         return self._marginal(body)
+
+    def _infinite(self, body: Expr, jumping: Sequence[SiteResponse], moved: Sequence[SiteQuantity]) -> Expr | None:
+        """The average where it is infinite, as that of the square of a delta function is; None elsewhere."""
+        return infinite_square(body, jumping, moved)
 
     def _marginal(self, body: Expr) -> Expr | None:
         """The average over those fields alone that the states in it hear; None where they hear all, or by branches."""

@@ -10,7 +10,8 @@ from sympy import Abs, Dummy, Expr, Ge, Gt, Max, Min, Piecewise, S, Symbol, canc
 from sympy.core.relational import Relational
 
 from symcavity.algebra.gaussian import GaussianAverage, average_branches, gaussian_average
-from symcavity.algebra.implicit import implicit_average
+from symcavity.algebra.implicit import ImplicitAverage, implicit_average
+from symcavity.algebra.lowest import lowest_in
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
 from symcavity.sites.branching.kinks import KINKS, decided
@@ -127,7 +128,11 @@ class RegionAverage:
             if (low, high) == (-oo, oo):  # what is the same everywhere is no average: nothing cancels inside of one
                 fixed, body = body.as_independent(x, as_Add=True)
                 total += fixed
-            total += implicit_average(body, x, standard, low, high)
+            made = ImplicitAverage
+            if self.solution.well is not None:
+                tilted = self.solution.well.xreplace(self.no_sources) - self.mean * x
+                made = lowest_in((self.reflection * tilted / self.scale).xreplace(self.outer), self.ensemble.at_jumps)
+            total += implicit_average(body, x, standard, low, high, made)
         return total
 
     def _explicit_region(self, k: int, body: Expr) -> Expr:

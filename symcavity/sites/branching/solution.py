@@ -93,6 +93,8 @@ class SiteSolution:
         Where multipliers of constraints that meet are not unique: what is free there, and all values.
     parts : tuple of SiteSolution
         Of a law that falls into several, each with states and a field of its own.
+    well : Expr or None
+        Of an implicit region: what has the field as its slope, where the lowest of several minima is meant.
     """
 
     inner: Symbol
@@ -105,6 +107,7 @@ class SiteSolution:
     overlapping: bool = False
     faces: tuple[tuple[tuple[Symbol, ...], dict[Any, Expr]], ...] = ()
     parts: tuple[SiteSolution, ...] = ()
+    well: Expr | None = None
 
     def xreplace(self, rule: dict[Any, Any]) -> SiteSolution:
         """Replace symbols throughout, for instance the self-coupling by its mean."""
@@ -115,6 +118,7 @@ class SiteSolution:
             reflection=self.reflection.xreplace(rule),
             assumed=tuple(a.xreplace(rule) for a in self.assumed),
             parts=tuple(part.xreplace(rule) for part in self.parts),
+            well=self.well and self.well.xreplace(rule),
         )
 
     def shifted(self, by: Expr) -> SiteSolution:

@@ -71,6 +71,7 @@ class Branching:
                 "field": eta,
                 "paired": bool(site.law.pairs),
                 "convex": site.problem.convex,
+                "switches": solution.well is not None,
                 "domains": [r.xreplace(here) for r in solution.domains],
                 "sign_assumptions": relations,
             },

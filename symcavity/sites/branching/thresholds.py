@@ -95,7 +95,7 @@ class Thresholds:
 
 def _reflected(total: Expr) -> Expr:
     """Write averages over laws that mirror each other over one of them: the field is even."""
-    nodes = sorted(total.atoms(ImplicitAverage), key=default_sort_key)
+    nodes = sorted((n for n in total.atoms(ImplicitAverage) if type(n) is ImplicitAverage), key=default_sort_key)
     rule: dict[Expr, Expr] = {}
     for k, node in enumerate(nodes):
         body, x, psi, low, high = node.args

@@ -1,0 +1,254 @@
+"""The lowest minimum of a well that is tilted: where it jumps, and nodes for averages over what it does not leave out.
+
+The minimum of ``well(x) - z*x`` lies where the well touches its convex hull.  Between the two points of contact of a
+common tangent it does not touch; there the minimum jumps, at the z that is the slope of the tangent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from symcavity.errors import NotConverged
+
+Law = Callable[[np.ndarray], tuple[Any, Any, Any]]  # the slope of the well, its curvature, and the well
+
+EVEN, LEVELLED, CLOSER, OUTWARDS = 129, 128, 17, 40  # points: at equal distances or changes; at a turn; outwards
+ZOOMS, POLISHED, DOUBLINGS = 2, 40, 500
+DONE, ROUNDING = 4e-15, 1e-14
+
+
+@dataclass(frozen=True)
+class Hull:
+    """The convex hulls of some wells, one row each.
+
+    Attributes
+    ----------
+    x, z : list of ndarray
+        Points of each hull, and its slope there.
+    left, right, slope : ndarray
+        The common tangents: points of contact and slopes, one row for each well; those without width fill up.
+    """
+
+    x: list[np.ndarray]
+    z: list[np.ndarray]
+    left: np.ndarray
+    right: np.ndarray
+    slope: np.ndarray
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether any well is above its hull anywhere."""
+        return bool(np.any(self.right > self.left))
+
+    def edges(self, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the hulls have some slopes, about, and the ends of all gaps; with the slope at each, in their order."""
+        inner = np.array([np.interp(targets, z, x) for x, z in zip(self.x, self.z, strict=True)])
+        for k in range(self.left.shape[1]):
+            a, b = self.left[:, k, None], self.right[:, k, None]
+            inner = np.where((inner > a) & (inner < b), a, inner)
+        x = np.concatenate([inner, self.left, self.right], axis=-1)
+        z = np.concatenate([np.broadcast_to(targets, inner.shape), self.slope, self.slope], axis=-1)
+        order = np.argsort(x, axis=-1, kind="stable")
+        return np.take_along_axis(x, order, axis=-1), np.take_along_axis(z, order, axis=-1)
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Which nodes of an average stand at the ends of gaps, half of those in a gap at each.
+
+    Attributes
+    ----------
+    inside : ndarray of bool
+    ends : ndarray
+        Where they stand.
+    mark : ndarray
+        Shares of one at the lower ends of gaps, and of minus one at the upper ones; zero elsewhere.
+    other : ndarray of int
+        The place of a node at the other end.
+    """
+
+    inside: Any
+    ends: Any
+    mark: Any
+    other: Any
+
+    @classmethod
+    def of(cls, y: np.ndarray, left: np.ndarray, right: np.ndarray, bounds: tuple[Any, Any]) -> Gaps:
+        """Those of nodes in panels that end where gaps do."""
+        shape = np.broadcast_shapes(y.shape[:-1], left.shape[:-1])
+        y = np.broadcast_to(y, (*shape, y.shape[-1]))
+        inside, ends = np.zeros(y.shape, dtype=bool), y.copy()
+        mark, other = np.zeros(y.shape), np.broadcast_to(np.arange(y.shape[-1]), y.shape).copy()
+        for k in range(left.shape[-1]):
+            a, b = left[..., k, None], right[..., k, None]
+            own, lower = (y > a) & (y < b), y < (a + b) / 2
+            inside |= own
+            ends = np.where(own, np.where(lower, a, b), ends)
+            half = np.maximum(np.sum(own & lower, axis=-1, keepdims=True), 1)
+            mark = np.where(own, np.where(lower, 1.0, -1.0) / half, mark)
+            first = np.argmax(own, axis=-1)[..., None]  # the lower half stands before the upper one
+            other = np.where(own, np.where(lower, first + half, first), other)
+        for bound, beyond in zip(bounds, (np.less, np.greater), strict=True):
+            if bound is not None:
+                mark = np.where(beyond(ends, np.asarray(bound, dtype=float)[..., None]), 0.0, mark)
+        return cls(inside, ends, mark, other)
+
+    def tilt(self, values: Any) -> Any:
+        """How the slope of each common tangent moves, as the well does by some values at the nodes."""
+        if self.mark is None:
+            return 0.0
+        values = np.broadcast_to(np.asarray(values, dtype=float), self.ends.shape)
+        across = np.take_along_axis(self.ends, self.other, axis=-1) - self.ends
+        moved = np.take_along_axis(values, self.other, axis=-1) - values
+        return np.where(self.mark == 0, 0.0, moved / np.where(across == 0, 1.0, across))
+
+    def moved(self, tilt: Any, psi: Any) -> Any:
+        """What averages gain at the ends of gaps, by the density there: tangents turn, and so does the slope."""
+        return 0.0 if self.mark is None else self.mark * (tilt - psi)
+
+    def weight(self, jumps: Any) -> Any:
+        """The weight of each jump, at its ends."""
+        return 0.0 if self.mark is None else np.where(self.mark == 0, 0.0, jumps)
+
+
+NO_GAPS = Gaps(None, None, None, None)
+
+
+def hull_of(law: Law, reach: float, shape: Sequence[int], *, each: bool = False) -> Hull:
+    """The convex hulls of wells, over all points at which their slopes are within reach.
+
+    Raises
+    ------
+    NotConverged
+        If a slope does not rise so far, or an average of it diverges.
+    """
+    rows = int(np.prod(shape))
+
+    def at(x: np.ndarray) -> list[np.ndarray]:
+        found = law(x.reshape(*shape, x.shape[-1]))
+        return [np.broadcast_to(np.asarray(v, dtype=float), (*shape, x.shape[-1])).reshape(x.shape) for v in found]
+
+    with np.errstate(all="ignore"):
+        ends = _ends(at, reach, rows, each=each)
+        x = np.linspace(ends[0], ends[1], EVEN, axis=-1)
+        x = _levelled(x, at(x)[0])
+        for _ in range(ZOOMS):
+            x = _closer(x, at(x)[1])
+        psi, bend, well = at(x)
+        gaps = [_gaps(*row) if row[2].min() < 0 else [] for row in zip(x, psi, bend, well, strict=True)]
+        most = max(map(len, gaps), default=0)
+        left, right = (np.repeat(x[:, -1:], most, axis=1) for _ in range(2))
+        for row, found in enumerate(gaps):
+            for k, (a, b) in enumerate(found):
+                left[row, k], right[row, k] = x[row, a], x[row, b]
+        if most:
+            left, right = _touching(at, left, right)
+        slope = at(left)[0] if most else left
+    xs, zs = [], []
+    for row in range(rows):
+        inside = np.any((x[row, :, None] > left[row]) & (x[row, :, None] < right[row]), axis=-1)
+        keep = ~inside
+        place = np.concatenate([x[row, keep], left[row], right[row]])
+        value = np.concatenate([psi[row, keep], slope[row], slope[row]])
+        order = np.argsort(place, kind="stable")
+        xs.append(place[order])
+        zs.append(np.maximum.accumulate(value[order]))
+    return Hull(xs, zs, left, right, slope)
+
+
+def _ends(at: Any, reach: float, rows: int, *, each: bool) -> np.ndarray:
+    """Between which places the slope of a well lies within reach: beyond the last point at which it does."""
+    out = []
+    for way in (-1.0, 1.0):
+        far = np.ones(rows)
+        for _ in range(DOUBLINGS):
+            steps = np.geomspace(1.0, 2.0**12, 25)
+            beyond = way * at(way * far[:, None] * steps)[0]
+            todo = ~np.all(beyond > reach, axis=-1)
+            if not todo.any():
+                break
+            far = np.where(todo, far * 2, far)
+            if not np.all(far < 1e100):
+                if each:
+                    far = np.where(far < 1e100, far, np.nan)
+                    break
+                found = "The energy of a site falls without end, or has no slope far out."
+                raise NotConverged(found, None, float("nan"), "a penalty that rises far out")
+        line = np.geomspace(1e-12, 1.0, OUTWARDS)
+        places = far[:, None] * np.concatenate([-line[::-1], [0.0], line])
+        inside = way * at(way * places)[0] <= reach
+        last = places.shape[-1] - 1 - np.argmax(inside[:, ::-1], axis=-1)
+        out.append(way * places[np.arange(rows), np.minimum(last + 1, places.shape[-1] - 1)])
+    return np.array(out)
+
+
+def _levelled(x: np.ndarray, psi: np.ndarray) -> np.ndarray:
+    """Points at equal distances, and at equal changes of the slope of the well."""
+    out = []
+    for place, value in zip(x, psi, strict=True):
+        change = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(value)))])
+        levels = np.interp(np.linspace(0, change[-1], LEVELLED), change, place)
+        out.append(np.sort(np.concatenate([np.linspace(place[0], place[-1], EVEN), levels])))
+    return np.array(out)
+
+
+def _closer(x: np.ndarray, bend: np.ndarray) -> np.ndarray:
+    """More points around the smallest curvature of each well: it turns where this is negative."""
+    least = np.argmin(np.where(np.isfinite(bend), bend, np.inf), axis=-1)
+    ends = [np.clip(least + way, 0, x.shape[-1] - 1)[:, None] for way in (-1, 1)]
+    a, b = (np.take_along_axis(x, end, axis=-1) for end in ends)
+    return np.sort(np.concatenate([x, a + (b - a) * np.linspace(0, 1, CLOSER)], axis=-1), axis=-1)
+
+
+def _gaps(x: np.ndarray, psi: np.ndarray, bend: np.ndarray, well: np.ndarray) -> list[tuple[int, int]]:
+    """Which points of a well bound a part above its hull that bends downwards somewhere.
+
+    A point is above the hull where the tangent there has another point of the well below it; its slope is then one
+    that the well has where it bends downwards.
+    """
+    turns = np.flatnonzero(bend < 0)
+    (near,) = np.nonzero((psi >= psi[turns].min()) & (psi <= psi[turns].max()))
+    first, last = max(near[0] - 1, 0), min(near[-1] + 2, len(x))
+    x, psi, well = (v[first:last] for v in (x, psi, well))
+    own, least = well - psi * x, np.min(well - psi[:, None] * x, axis=1)
+    above = least < own - ROUNDING * (np.max(np.abs(well)) + np.max(np.abs(psi * x)))
+    above[[0, -1]] = False
+    edges = np.flatnonzero(np.diff(above.astype(int)))
+    found = [(int(a) + first, int(b) + 1 + first) for a, b in edges.reshape(-1, 2)]
+    return [(a, b) for a, b in found if np.any((turns >= a) & (turns <= b))]
+
+
+def _touching(at: Any, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The points of contact of common tangents, by Newton's method from points near them."""
+    count, real = left.shape[1], right > left
+    for _ in range(POLISHED):
+        psi, bend, well = at(np.concatenate([left, right], axis=-1))
+        a, b = psi[:, :count], psi[:, count:]
+        width = right - left
+        level = (well[:, count:] - well[:, :count]) / width  # the slope of the chord
+        # a move of one end by s turns the chord by (a - level)*s/width: to first order it stays
+        up, down = (level - a) / bend[:, :count], (level - b) / bend[:, count:]
+        limit = width / 4
+        up, down = (np.where(real, np.clip(np.nan_to_num(s), -limit, limit), 0.0) for s in (up, down))
+        left, right = left + up, right + down
+        if np.all(np.maximum(np.abs(up), np.abs(down)) <= DONE * np.maximum(np.abs(left), np.abs(right))):
+            break
+    return left, right
+
+
+def touching(law: Callable[[Any], tuple[Any, Any, Any]], left: Any, right: Any) -> tuple[Any, Any]:
+    """The same for one tangent, in numbers of any precision; points that are one stay so."""
+    before = None
+    while right > left:
+        (a, bend, low), (b, other, high) = law(left), law(right)
+        level = (high - low) / (right - left)
+        up, down = (level - a) / bend, (level - b) / other
+        left, right, moved = left + up, right + down, max(abs(up), abs(down))
+        if not moved or (before is not None and moved >= before / 2):  # what does not shrink is rounding
+            break
+        before = moved
+    return left, right
