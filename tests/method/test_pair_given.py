@@ -149,3 +149,22 @@ def test_a_second_kind_of_data_without_parameters_of_its_own_by_instances():
     theory = ConvexProblem(loss + Sum(w[i] ** 2, (i, 1, N)) / 2).cavity()
     solution = theory.solve({alpha: 1, K / N: 1, xi: Normal("xi", 0, 1)})
     assert abs(float(solution.dimension(w, over=[xi])) - 0.763) < 3 * 0.011
+
+
+def test_what_does_not_reach_a_fit_leaves_the_other_as_it_is():
+    """Two fits side by side, of noises of their own: over one of them, one fit varies as it does alone."""
+    t, f, z, v = Quenched("t", i), Quenched("f", mu), Coupling("z"), Feature("v")
+    gap = xi[mu] + Sum(x[mu, i] * (t[i] - w[i]), (i, 1, N))
+    other = f[mu] + Sum(z[mu, i] * (t[i] - v[i]), (i, 1, N))
+    alone = ConvexProblem(Sum(gap**2, (mu, 1, P)) / 2 + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2)
+    both = ConvexProblem(
+        Sum(gap**2 + other**2, (mu, 1, P)) / 2 + gamma * Sum(w[i] ** 2 + v[i] ** 2, (i, 1, N)) / 2
+    )
+    values = {gamma: HALF, alpha: 2, xi: Normal("xi", 0, 1), t: {1: HALF, -1: HALF}}
+    solution = both.cavity().solve({**values, f: Normal("f", 0, 1)})
+    expected = float(alone.cavity().solve(values).dimension(w, over=[xi]))
+    assert float(solution.dimension(w, over=[xi])) == pytest.approx(expected, rel=1e-10)
+    with pytest.raises(UnsupportedLaw, match="nothing of xi reaches it"):
+        solution.dimension(v, over=[xi])
+    with pytest.raises(UnsupportedLaw, match="nothing of xi reaches it"):
+        regression().cavity().solve({**NOISY, xi: {1: 1}}).dimension(w, over=[xi])

@@ -5,7 +5,7 @@ The truth: the same problem in other words, that has one field; random matrices;
 
 import numpy as np
 import pytest
-from sympy import Rational, Sum, Symbol, sign, sqrt
+from sympy import Abs, Rational, Sum, Symbol, sign, sqrt
 from sympy.stats import Normal
 
 from symcavity import (
@@ -232,3 +232,10 @@ def test_a_teacher_beside_two_outputs_is_refused():
     problem = ConvexProblem(Sum((sign(taught) - h) ** 2 + (h + g - 1) ** 2, (mu, 1, P)) / 2 + gamma * both)
     with pytest.raises(UnsupportedLaw, match="given emissions, beside several trained fields"):
         problem.cavity().fluctuations(average(one[i] ** 2))
+
+
+def test_sparse_fits_of_correlated_inputs_know_their_minimum_by_both_ways():
+    """By the mixed derivative, with averages at nodes of two parts; and by the minima of single sites, in formulas."""
+    problem = ConvexProblem(Sum((y[mu] - heard) ** 2, (mu, 1, P)) / 2 + gamma * Sum(Abs(w[i]), (i, 1, N)))
+    solution = problem.copies(2, share={x: half}).cavity().solve({**SIZE, **LABELS})
+    assert float(solution.covariance("objective", "objective")) == pytest.approx(float(solution.variance()), rel=1e-11)

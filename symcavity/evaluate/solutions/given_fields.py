@@ -13,6 +13,7 @@ from sympy import Add, Expr, S, Symbol
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.evaluate.averages.integrals import Pass
+from symcavity.evaluate.averages.quenched import SiteLaw
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.method.pair_given import GivenFields, GivenPart
 from symcavity.model.averages import Average
@@ -21,10 +22,12 @@ from symcavity.model.quantities import SiteQuantity
 
 REACH = 8.5  # of standard Gaussians
 ENDS = 3.2  # of the variable in which nodes crowd at an end
-COARSEST, LEVELS = 0.5, 6  # the step of the trapezoidal rule, and how often it is halved
+GAUSS = (3, 6)  # nodes of the first rules, which are exact where the sites' means are linear or quadratic
+COARSEST, LEVELS = 0.5, 6  # the step of the trapezoidal rule after them, and how often it is halved
 TOGETHER = 500  # sites
 STEPS = 100  # of Broyden's method
 CLOSED = 1e-13  # what overlaps of two draws may differ from their closures by, in units of those of one
+STILL = 100 * CLOSED  # of the largest mean product: smaller covariances are what closing and rounding leave of none
 
 Line = tuple[np.ndarray, np.ndarray]  # points and weights
 
@@ -78,7 +81,8 @@ class SiteValues:
         out = {name: np.concatenate([row[n] for row in rows]) for n, name in enumerate(self.off)}
         for name, off in self.off.items():
             if off != 0:
-                out[name] = out[name] - np.prod([out[q] ** int(n) for q, n in off.as_powers_dict().items()], axis=0)
+                left = out[name] - np.prod([out[q] ** int(n) for q, n in off.as_powers_dict().items()], axis=0)
+                out[name] = np.where(abs(left) <= STILL * np.max(abs(out[name])), 0.0, left)
         return out
 
     def refine(self) -> None:
@@ -95,7 +99,8 @@ class SiteValues:
 class GivenNumbers:
     """The overlaps of two draws at a solution, and averages of what sites have beside the given parts of fields.
 
-    In double.  Averages over the given parts are taken by the trapezoidal rule, which is refined until they agree.
+    In double.  Averages over the given parts are taken by rules that are refined until they agree: at the levels below
+    zero by those of Gauss and Hermite, then by the trapezoidal one.
 
     Raises
     ------
@@ -113,9 +118,9 @@ class GivenNumbers:
         self.kinds: dict[Kind, AtSites] = {}
         self._numbers: dict[Expr, float] = {}
         before: dict[Kind, np.ndarray] = {}
-        for level in range(LEVELS):
+        for level in range(-len(GAUSS) if all(map(self._is_gaussian, self.sites)) else 0, LEVELS):
             self._close(level)
-            if level == 0:  # with rules that are refined at these overlaps
+            if not before:  # with rules that are refined at these overlaps
                 for site in self.sites.values():
                     site.refine()
                 self._close(level)
@@ -138,6 +143,12 @@ class GivenNumbers:
                 value *= mp.mpf(self.kinds[nodes[node]].mean(node.body)) ** int(power)
             total += value
         return total
+
+    def _is_gaussian(self, kind: Kind) -> bool:
+        """Whether all that is given of a site is Gaussian, or has few values, and nothing jumps with it."""
+        part, law = self.given.parts[kind], self.solution.given.laws.get(kind, SiteLaw())
+        others = [q for q in part.given if q not in law.gaussian]
+        return not law.is_ruled(others) and not (part.jumps and len(part.trained) < len(part.fields))
 
     def _kind(self, node: Average) -> Kind | None:
         """The kind of sites whose names are averaged; None of what the solution knows."""
@@ -178,7 +189,7 @@ class GivenNumbers:
         """The sites of a kind at the overlaps as they are, by the rule of a level."""
         site, part = self.sites[kind], self.given.parts[kind]
         shared = self._matrix(part, self.given.covariance(kind))
-        columns, weights = self._given(kind, max(level, 0))
+        columns, weights = self._given(kind, level)
         spread, lines = self._spread(part, shared, level)
         standard = np.array(list(product(*(line for line, _ in lines)))).T
         fields = spread @ standard
@@ -203,10 +214,8 @@ class GivenNumbers:
         spread = np.zeros((len(shared), len(first) + len(wide)))
         spread[first, : len(first)], spread[rest, : len(first)] = lower, along
         spread[rest, len(first) :] = (roots * np.sqrt(np.maximum(size, 0)))[:, wide]
-        step = COARSEST / 2**level
-        line = np.arange(-round(REACH / step), round(REACH / step) + 1) * step
-        even = _weighed(line, np.ones_like(line))
-        return spread, [_halves(step) if part.jumps else even] * len(first) + [even] * len(wide)
+        jumping = _halves(COARSEST / 2**level) if part.jumps and first else _smooth(level)
+        return spread, [jumping] * len(first) + [_smooth(level)] * len(wide)
 
     def left(self, kind: Kind) -> np.ndarray:
         """The covariances of the parts of the fields of a site that vary."""
@@ -244,9 +253,30 @@ class GivenNumbers:
                 f"{both[0]} has its values site by site, as {families[0]} has: it does not vary beside it.",
                 "laws, {value: weight}, of what varies",
             )
-        columns, weights = law.table(families, level)
-        count = len(columns[0])
-        return dict(zip(families, columns, strict=True)), np.full(count, 1 / count) if weights is None else weights
+        gaussian = {q: (float(mean), float(std)) for q, (mean, std) in law.gaussian.items() if level < 0}
+        others = [q for q in families if q not in gaussian]
+        known, weights = dict[Any, np.ndarray](), np.ones(1)
+        if others:
+            columns, shares = law.table(others, max(level, 0))
+            known, count = dict(zip(others, columns, strict=True)), len(columns[0])
+            weights = np.full(count, 1 / count) if shares is None else shares
+        points, density = _smooth(level)
+        for q in (q for q in families if q in gaussian):
+            mean, std = gaussian[q]
+            known = {name: np.repeat(column, len(points)) for name, column in known.items()}
+            known[q] = np.tile(mean + std * points, len(weights))
+            weights = np.repeat(weights, len(points)) * np.tile(density, len(weights))
+        return known, weights
+
+
+def _smooth(level: int) -> Line:
+    """The points of a standard Gaussian and their shares: of Gauss and Hermite, or at equal distances."""
+    if level < 0:
+        points, widths = np.polynomial.hermite_e.hermegauss(GAUSS[level])
+        return points, widths / np.sum(widths)
+    step = COARSEST / 2**level
+    line = np.arange(-round(REACH / step), round(REACH / step) + 1) * step
+    return _weighed(line, np.ones_like(line))
 
 
 def _weighed(points: np.ndarray, widths: np.ndarray) -> Line:

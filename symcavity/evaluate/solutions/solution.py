@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -35,7 +35,8 @@ Values = dict[Symbol, Any]
 
 
 @without(
-    "beside", "dimension", "environment", "expression", "gain_in_words", "in_own_units", "loose", "number", "origin",
+    "beside", "dimension", "environment", "expression", "gain_in_words", "in_own_units", "loose", "number", "numbers",
+    "origin",
     "own_environment", "own_values", "quick", "reader", "rows", "sharpen", "solved_at", "task",
 )  # fmt: skip
 class Solution(Scattering):
@@ -159,6 +160,14 @@ class Solution(Scattering):
             value = self._value(reduced)  # infinities may cancel, as in kappa*b at kappa = 0
         return self._number(value, key)
 
+    def numbers(self, keys: Sequence[Any]) -> list[Any]:
+        """The values of several observables: averages over one joint law are taken together, once all are known."""
+        exprs = [self.in_own_units(self.expression(key))[0] for key in keys]
+        for expr in exprs:
+            (absorbed,) = self._task.absorbed(self._given.laws, (expr,))
+            self._task.compiled(absorbed, "numpy" if self._in_double(expr) else "mpmath")
+        return [self.number(key) for key in keys]
+
     def stderr(self, key: Any) -> float:
         """Return the standard error of an observable whose average is sampled; zero where none is.
 
@@ -265,9 +274,8 @@ class Solution(Scattering):
     def _evaluate(self, expr: Expr) -> Any:
         """The value of an expression, in the units in which it was solved."""
         check_tails({"the observable": expr}, self._given.laws, self.own_environment("numpy"))
-        once = expr.has(GaussianAverage, ImplicitAverage)
-        given = self._given
-        if self.quick or (once and given.dps <= IN_DOUBLE and given.guards[0] == GUARDS[0] and not given.at_edge):
+        once, given = expr.has(GaussianAverage, ImplicitAverage), self._given
+        if self._in_double(expr):
             exprs = self._task.absorbed(given.laws, (expr,))
             with np.errstate(all="ignore"):
                 value = self._task.compiled(exprs[0], "numpy")(self.own_environment("numpy"))
@@ -287,6 +295,12 @@ class Solution(Scattering):
             previous = value
         with mp.workdps(self.dps):
             return +value.value
+
+    def _in_double(self, expr: Expr) -> bool:
+        """Whether an expression is evaluated in double."""
+        given = self._given
+        plain = given.dps <= IN_DOUBLE and given.guards[0] == GUARDS[0] and not given.at_edge
+        return self.quick or (plain and expr.has(GaussianAverage, ImplicitAverage))
 
     def _mended(self, exprs: tuple[Expr, ...]) -> dict[int, float]:
         """The closed forms of which double leaves too little, with digits; what has faded is very small there."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping
+from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, Sequence
 from typing import Any
 
 from sympy import Symbol
@@ -40,6 +40,10 @@ class SolutionTable(Mapping[str, Any]):
     @abstractmethod
     def number(self, key: Any) -> Any:
         """The number of an observable."""
+
+    def numbers(self, keys: Sequence[Any]) -> list[Any]:
+        """The numbers of several observables."""
+        return [self.number(key) for key in keys]
 
     @abstractmethod
     def named(self) -> dict[str, Any]:

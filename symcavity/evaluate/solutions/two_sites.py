@@ -97,7 +97,12 @@ def two_sites(solution: SolutionTable, pair: Pair, stability: Any) -> SiteCovari
         total = mp.lu_solve(mp.eye(len(rows)) - steps, first)[rows.index(pair.target)]
         second = total / share
         if not variance > 0:
-            raise UnsupportedLaw(f"{pair.observed} does not vary.", "quantities that depend on what varies")
+            names = " and ".join(map(str, pair.over))
+            raise UnsupportedLaw(
+                f"{pair.observed} does not vary: nothing of {names} reaches it.",
+                "quantities that depend on what varies",
+                "other parameters in over=",
+            )
         found = (variance, (second - square) / share, variance**2 / second, second)
     spread, off, dimension, second = (with_digits(given_out(+v), solution.dps) for v in found)
     return SiteCovariance(spread, off, dimension, (spread, second))

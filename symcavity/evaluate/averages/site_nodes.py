@@ -1,0 +1,226 @@
+"""Averages of many functions of one site in double: its law is solved at nodes once, for all of them together.
+
+The fields are standard Gaussians along lines of panels, which end where the law switches.  A site hears one field, or
+two, of which only the last one switches its law, or falls into two parts with a field each.  Panels are made smaller
+until averages agree; a function with kinks of its own does not settle, and has no value here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sympy import Abs, Expr, Heaviside, Max, Min, Piecewise, S, Sum, sign
+
+from symcavity.algebra.compiled import compiled as function
+from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.legendre import legendre
+from symcavity.evaluate.averages.grids import COUNT, REACH
+from symcavity.evaluate.averages.quenched import SiteLaw
+from symcavity.evaluate.watch import tick
+from symcavity.model.averages import Average, SiteResponse
+from symcavity.model.quantities import Quenched, site_quantities
+from symcavity.sites.branching.averages import SiteEnsemble
+from symcavity.sites.branching.part_averages import SiteParts
+
+PANELS = (6, 9, 18, 36)  # of a line, at first and each time that they are made smaller
+SETTLED = 1e-13  # of the average modulus: what smaller panels may change
+TOGETHER = 2**18  # nodes
+MOST_FIELDS = 2
+SWITCHES = (sign, Heaviside, Piecewise, Abs, Max, Min)
+INNER = (Average, Sum, GaussianAverage, ImplicitAverage)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One field of a site, and the part of the site that it switches; None where it switches nothing."""
+
+    field: Any
+    part: SiteEnsemble | None
+
+    def knows(self, q: Any) -> bool:
+        """Whether a state, or the response of one, is a function of this field and those before it."""
+        if self.part is None:
+            return False
+        if isinstance(q, SiteResponse):
+            return q.state in self.part.solution.unknowns and q.field in self.part.sources
+        return q in self.part.solution.unknowns
+
+    def formulas(self, names: Sequence[Any]) -> list[list[Expr]]:
+        """The reflection of the field and the ends of all regions but the last, then what has a name in each."""
+        if self.part is None:
+            return [[S.One]]
+        site, solution = self.part, self.part.solution
+        out = [[solution.reflection, *(r.high for r in solution.regions[:-1])]]
+        for region in solution.regions:
+            values = region.values
+            out.append([site.response(values, None, q) if isinstance(q, SiteResponse) else values[q] for q in names])
+        return out
+
+
+def lines_of(ensemble: Any) -> list[Line]:
+    """The fields of a site, one after the other; none of a law that formulas do not solve along one or two lines."""
+    if not isinstance(ensemble, SiteEnsemble) or not 0 < len(ensemble.fields) <= MOST_FIELDS:
+        return []
+    if ensemble.solution.parts:
+        parts = SiteParts(ensemble).alone
+        found = [Line(part.fields[-1], part) for part in parts]
+        if {line.field for line in found} != {*ensemble.fields} or any(part.outer for part in parts):
+            return []
+    else:
+        found = [*(Line(f, None) for f in ensemble.outer), Line(ensemble.fields[-1], ensemble)]
+    for part in (line.part for line in found if line.part is not None):
+        regions = part.solution.regions
+        exprs = [e for r in regions for e in (*r.values.values(), r.high) if e is not None]
+        if not regions or any(r.implicit for r in regions) or any(r.high is None for r in regions[:-1]):
+            return []
+        if any(e.has(*INNER) or any(s.has(*ensemble.fields) for s in e.atoms(*SWITCHES)) for e in exprs):
+            return []
+    return found
+
+
+class SiteNodes:
+    """The averages of functions of a site at a solution.
+
+    Parameters
+    ----------
+    ensemble : SiteEnsemble
+    law : SiteLaw
+    env : mapping
+        The values of everything that is the same at all sites.
+    read : callable
+        An expression of the theory in what has a value there.
+    """
+
+    def __init__(
+        self, ensemble: Any, law: SiteLaw, env: Mapping[Any, Any], read: Callable[[Expr], Expr]
+    ) -> None:
+        self.ensemble, self.law, self.env, self.lines = ensemble, law, env, lines_of(ensemble)
+        zero: dict[Any, Expr] = dict.fromkeys(ensemble.solution.sources, S.Zero) if self.lines else {}
+        self.read = lambda expr: read(expr.xreplace(zero))
+
+    def means(self, bodies: Sequence[Expr]) -> dict[Expr, float]:
+        """The average of each function that has one here."""
+        asked = [body for body in bodies if self._is_known(body)] if self.lines else []
+        out: dict[Expr, float] = {}
+        if asked:
+            at_nodes, before = FunctionsAtNodes(self, asked), None
+            for level, panels in enumerate(PANELS):
+                tick("averages of single sites at nodes")
+                now, sizes = at_nodes.sums(panels, level)
+                if before is not None:
+                    settled = abs(now - before) <= SETTLED * sizes
+                    out = {body: float(v) for body, v, good in zip(asked, now, settled, strict=True) if good}
+                    if all(settled):
+                        break
+                before = now
+        return out
+
+    def _is_known(self, body: Expr) -> bool:
+        """Whether a function is one of states that do not jump, responses to fields, and quenched parameters."""
+        own, answers = self.ensemble.solution.unknowns, body.atoms(SiteResponse)
+        jumping = {q for line in self.lines if line.part is not None for q in line.part.solution.jumping}
+        if body.has(*INNER) or any(r.state in jumping or r.field not in self.ensemble.sources for r in answers):
+            return False
+        drawn = [q for q in site_quantities(body) if q not in own]
+        return all(isinstance(q.family, Quenched) and q.family.given is None for q in drawn)
+
+
+class FunctionsAtNodes:
+    """Some functions of a site in code: the law along its lines, and the functions of what the site is there."""
+
+    def __init__(self, nodes: SiteNodes, bodies: Sequence[Expr]) -> None:
+        self.law, self.env = nodes.law, nodes.env
+        fields = [line.field for line in nodes.lines]
+        names = {q for body in bodies for q in site_quantities(body) if not isinstance(q.family, Quenched)}
+        names |= {r for body in bodies for r in body.atoms(SiteResponse)}
+        named = [[q for q in sorted(names, key=str) if line.knows(q)] for line in nodes.lines]
+        self.silent = sorted(names - {q for row in named for q in row}, key=str)  # responses to what others hear
+        spread = [nodes.ensemble.covariance[a, b] for k, a in enumerate(fields) for b in fields[: k + 1]]
+        laws = [line.formulas(row) for line, row in zip(nodes.lines, named, strict=True)]
+        laws = [[[nodes.read(e) for e in row] for row in rows] for rows in laws]
+        spread, asked = [nodes.read(e) for e in spread], [nodes.read(e) for e in bodies]
+        every = [*spread, *asked, *(e for rows in laws for row in rows for e in row)]
+        quenched = {q.family for e in every for q in site_quantities(e, Quenched)}
+        self.families = tuple(sorted(quenched, key=lambda f: f.name))
+        self.params = sorted({s for e in every for s in e.free_symbols if s in self.env}, key=str)
+        known = [*self.params, *(f.at_site() for f in self.families)]
+        self.spread = function(known, spread, cse=True)
+        self.sites = [[function([*known, *fields], row, cse=True) for row in rows] for rows in laws]
+        self.bodies = function([*known, *(q for row in named for q in row), *self.silent], asked, cse=True)
+
+    def sums(self, panels: int, level: int) -> tuple[np.ndarray, np.ndarray]:
+        """The average of each function and of its modulus, on so many panels of each line."""
+        columns, weights = self.law.table(self.families, level) if self.families else ((), np.ones(1))
+        count = len(columns[0]) if columns else 1
+        shares = np.full(count, 1 / count) if weights is None else weights
+        width = (panels + 2) * COUNT
+        step = max(1, TOGETHER // width ** len(self.sites))
+        parts = [
+            self._summed([c[k : k + step] for c in columns], shares[k : k + step], panels)
+            for k in range(0, count, step)
+        ]
+        return np.sum([p[0] for p in parts], axis=0), np.sum([p[1] for p in parts], axis=0)
+
+    def _summed(self, columns: Sequence[np.ndarray], shares: np.ndarray, panels: int) -> tuple[np.ndarray, np.ndarray]:
+        values: list[Any] = [self.env[s] for s in self.params]
+        depth = len(self.sites)
+
+        def known(axes: int) -> list[Any]:
+            return [*values, *(c.reshape(-1, *[1] * axes) for c in columns)]
+
+        spread = [np.broadcast_to(np.asarray(e, dtype=float), shares.shape) for e in self.spread(*known(0))]
+        lower = _roots(spread, depth)
+        weight, standard, fields, found = shares, list[np.ndarray](), list[Any](), list[np.ndarray]()
+        with np.errstate(all="ignore"):
+            for k, (ends, *regions) in enumerate(self.sites):
+                tied = [lower[k][j].reshape(-1, *[1] * k) * standard[j] for j in range(k)]
+                mean = sum(tied) + np.zeros(weight.shape)
+                scale = lower[k][k].reshape(-1, *[1] * k) + np.zeros(weight.shape)
+                unknown = [np.nan] * (depth - k)
+                way, *highs = (np.asarray(e, dtype=float) for e in ends(*known(k), *fields, *unknown))
+                cuts = [(high - way * mean) / scale for high in highs]
+                z, rule, place = _nodes(cuts, panels, weight.shape)
+                weight = weight[..., None] * rule
+                standard = [*(s[..., None] for s in standard), way[..., None] * z if way.ndim else way * z]
+                fields = [*(f[..., None] for f in fields), mean[..., None] + scale[..., None] * standard[-1]]
+                found = [v[..., None] for v in found]
+                rows = [region(*known(k + 1), *fields, *unknown[1:]) for region in regions]
+                for at in zip(*rows, strict=True) if rows else ():
+                    found.append(_chosen(at, place))
+            sums = self.bodies(*known(depth), *found, *([0.0] * len(self.silent)))
+            pairs = [(np.sum(weight * v), np.sum(weight * np.abs(v))) for v in sums]
+        return np.array([v for v, _ in pairs]), np.array([v for _, v in pairs])
+
+
+def _roots(spread: Sequence[np.ndarray], depth: int) -> list[list[np.ndarray]]:
+    """The lower triangular square root of covariances of one or two fields."""
+    first = np.sqrt(spread[0])
+    if depth == 1:
+        return [[first]]
+    across = np.divide(spread[1], first, out=np.zeros_like(first), where=first != 0)
+    return [[first], [across, np.sqrt(np.maximum(spread[2] - across**2, 0.0))]]
+
+
+def _nodes(cuts: Sequence[np.ndarray], panels: int, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, Any]:
+    """Points and weights of a standard Gaussian in panels that end at cuts, and the number of cuts below each."""
+    base = np.broadcast_to(np.linspace(-REACH, REACH, panels + 1), (*shape, panels + 1))
+    inside = [np.broadcast_to(np.clip(np.nan_to_num(c), -REACH, REACH), shape)[..., None] for c in cuts]
+    edges = np.sort(np.concatenate([base, *inside], axis=-1), axis=-1)
+    middle, half = (edges[..., 1:] + edges[..., :-1]) / 2, (edges[..., 1:] - edges[..., :-1]) / 2
+    x, rule = legendre(COUNT)
+    z = (middle[..., None] + half[..., None] * x).reshape(*shape, -1)
+    weights = (half[..., None] * rule).reshape(z.shape) * np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+    place = sum((np.broadcast_to(c, shape)[..., None] < middle).astype(int) for c in cuts)
+    return z, weights, np.repeat(place, COUNT, axis=-1) if cuts else 0
+
+
+def _chosen(values: Sequence[Any], place: Any) -> np.ndarray:
+    """What has a value in each region, by the region in which a node lies."""
+    out = np.asarray(values[0], dtype=float)
+    for k, value in enumerate(values[1:], start=1):
+        out = np.where(place >= k, value, out)
+    return out
