@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
-from typing import Any, NoReturn
+from typing import Any
 
 from sympy import Expr, Integer, Symbol
 

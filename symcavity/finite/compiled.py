@@ -145,6 +145,8 @@ class CompiledLaw:
         What decides on which side of a sign or a step a state is, and by how much equations and emissions jump there.
     sets : SetPart or None
         The convex set in the law.
+    multiplying : list of int
+        The unknowns that are members of pairs and multiply other unknowns: multipliers of what is not linear.
     """
 
     def __init__(self, law: Law, system: System, parameters: list[Symbol]) -> None:
@@ -182,6 +184,9 @@ class CompiledLaw:
         self.p, self.p_slopes = self._vector(ps), self._chained(ps, z)
         self.q, self.q_slopes = self._vector(qs), self._chained(qs, z)
         self.p_shared, self.q_shared = (self._matrix(e, list(system.globals)) for e in (ps, qs))
+        self.multiplying = [
+            k for k, q in enumerate(z) if q in (*ps, *qs) and any(e.diff(q).has(*z) for e in equations if e.has(q))
+        ]
         self.emission, self.emits = self._vector(emissions), self._matrix(emissions, z)
         every = [*equations, *ps, *qs, *emissions]
         jumps = {a for e in every for a in e.atoms(sign, Heaviside) if a.has(*z, *(fields[m] for m in self.moving))}

@@ -50,6 +50,8 @@ class _Path:
 
     def __init__(self, instance: Instance, pace: Pace) -> None:
         self.instance, self.state, self.pace = instance, finite_start(instance), pace
+        for s, law in instance.system.laws.items():  # as large as their slack: at zero nothing holds what they multiply
+            self.state.site[s][:, law.multiplying] = 1.0
         self.at = {s: gaps(instance, self.state, s) for s in instance.system.laws}
         self.slack = {s: (np.maximum(a.p, 1.0), np.maximum(a.q, 1.0)) for s, a in self.at.items()}
         self.count = sum(p.size for p, _ in self.slack.values())

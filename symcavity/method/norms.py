@@ -64,12 +64,12 @@ def refuse_tips(expr: Expr, varying: Sequence[Expr], heard: Sequence[Expr], decl
 
 
 def _vector(square: Expr, varying: Sequence[Expr]) -> tuple[Expr, ...] | None:
-    """Write a quadratic form as a sum of squares of linear forms; None if it is no such sum of several."""
+    """Write a quadratic function as a sum of squares of linear ones; None if it is no such sum of several."""
     own = [q for q in varying if square.has(q)]
     if len(own) < 2 or not square.is_polynomial(*own):
         return None
     polynomial = Poly(square.expand(), *own)
-    if any(sum(powers) != 2 for powers in polynomial.monoms()):
+    if polynomial.total_degree() != 2:
         return None
     half = polynomial.as_expr().expand()
     rows: list[Expr] = []
@@ -84,4 +84,5 @@ def _vector(square: Expr, varying: Sequence[Expr]) -> tuple[Expr, ...] | None:
         line = (half.diff(q) / (2 * sqrt(lead))).expand()
         rows.append(line)
         half = (half - line**2).expand()
+    # a rest that does not vanish keeps it above zero, where its root is smooth
     return tuple(rows) if half == S.Zero and len(rows) > 1 else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sympy import Abs, Equality, Expr, Integer, LessThan, Max, Min, S
+from sympy import Abs, Equality, Expr, Integer, LessThan, Max, Min, Pow, S
 
 from symcavity.algebra.precision import mp
 from symcavity.model.equations import Equation
@@ -49,6 +49,7 @@ class Optimality:
             whole = is_field and isinstance(lhs.family, VectorField)  # a sum of several of them
             if whole or (is_field and row.declared.rhs in self.sums.values()):
                 self.world.defined[lhs.family] = row.declared.rhs
+        self.norms = self._norms()
 
     # -- the Lagrangian ------------------------------------------------------------------------------
 
@@ -80,13 +81,24 @@ class Optimality:
 
     def objective(self) -> Any:
         """What is minimized, as the user wrote it; a kink is the variable that bounds it, where there is one."""
-        rule = {norm.node.xreplace(self.sums): norm.product.xreplace(self.sums) for norm in self.record.norms}
         bounds = mp.fsum(
             self.world.value(norm.s, env) * self.world.value(norm.slack, env) / 2
             for norm in self.record.norms
             for env in self.sites(norm.s)
         )
-        return self._bounded(self.problem.minimize.xreplace(rule)) + bounds
+        return self._bounded(self.problem.minimize.xreplace(self.norms)) + bounds
+
+    def _norms(self) -> dict[Expr, Expr]:
+        """The product of each norm of the objective, known by its values: sums may be written in other ways."""
+        roots = [e for e in self.problem.minimize.atoms(Pow) if e.exp == S.Half]
+        kinds = {e: kind_of(Equation(e, e * 0)) for e in roots}
+        out: dict[Expr, Expr] = {}
+        for norm in self.record.norms:
+            node = norm.node.xreplace(self.sums)
+            for root in (e for e, kind in kinds.items() if {kind} == set(norm.s.site)):
+                if all(same(self.world.value(root, env), self.world.value(node, env)) for env in self.sites(norm.s)):
+                    out[root] = norm.product.xreplace(self.sums)
+        return out
 
     def norms_hold(self) -> bool:
         """Whether each product is the norm at its own direction, and its bound is the unit ball."""
