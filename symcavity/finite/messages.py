@@ -30,8 +30,7 @@ from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.system import System
 
-_ROUNDS, _SETTLED, _STILL = 80, 2, 1e-2
-_SHARES = 0.9, 0.6  # of the moves that are made, in either half of the rounds: whole ones may go to and fro
+_ROUNDS, _SETTLED, _STILL, _DAMPED = 80, 2, 1e-2, 0.6
 _JUMP = 1e-2  # what is sent moves by less where a field changes its sign that is next to nothing
 _AWAY, _WHISPER, _FIRST = 1e9, 1e-6, 13  # a field of nothing decides which side of a kink a site takes
 
@@ -363,7 +362,7 @@ def message_passing(system: System, instance: Instance) -> State | None:
         messages, _ = started(system, instance, averaged=True)
         before, settled = {kind: np.zeros(0) for kind in messages.laws}, 0
         for k in range(_ROUNDS):
-            moved = messages.step(_SHARES[2 * k // _ROUNDS])
+            moved = messages.step(1.0 if k < _ROUNDS // 2 else _DAMPED)
             active = messages.state.active
             still = moved < _STILL and all(np.array_equal(active[kind], before[kind]) for kind in active)
             before, settled = {**before, **active}, settled + 1 if still else 0

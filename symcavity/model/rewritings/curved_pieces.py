@@ -42,6 +42,8 @@ def _by_places(kink: Expr, moving: Sequence[Expr]) -> Expr:
         along = along.func(*(a.expand() for a in along.args), evaluate=False)
         if along.free_symbols == {z} and (found := _cut(along, z, -oo, oo)) is not None:
             breaks, pieces = found
+            if not any(piece.diff(z).has(z) for piece in pieces):
+                return kink  # lines alone: its constraints say as much
             slopes = [(b - a).diff(z) for a, b in pairwise(pieces)]
             bends = [simplify(slope.xreplace({z: t})) for slope, t in zip(slopes, breaks, strict=True)]
             return by_bends([piece.xreplace({z: line}) for piece in pieces], breaks, bends, line)
