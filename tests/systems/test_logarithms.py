@@ -123,6 +123,13 @@ def test_beyond_separability_a_barrier_has_no_minimum():
         theory.solve({alpha: 2, C: 1})
 
 
+@pytest.mark.parametrize(("name", "factor"), [("s", Symbol("s")), ("k", Quenched("k", i)[i])])
+def test_a_factor_without_a_sign_is_named(name, factor):
+    problem = ConvexProblem(Sum((1 - heard) ** 2, (mu, 1, P)) - Sum(log(1 + factor * w[i]), (i, 1, N)), [w[i] >= 0])
+    with pytest.raises(UnsupportedLaw, match=f"declare the sign of {name}, if it has one: positive=True"):
+        problem.cavity()
+
+
 def test_no_root_of_a_state_has_such_an_end():
     """sqrt has a slope that is infinite at zero, and a value that is not: the bound may be reached by none."""
     problem = ConvexProblem(ridge - Sum(sqrt(w[i]), (i, 1, N)) + Sum((1 - heard) ** 2, (mu, 1, P)), [w[i] >= 0])

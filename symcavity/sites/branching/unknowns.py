@@ -229,7 +229,15 @@ def _straight(condition: Expr, x: Symbol, symbols: Sequence[Any], draws: Draws, 
     raise UnsupportedLaw(
         f"{text}: the condition {condition} >= 0 of a branch is not linear, and has not one zero.",
         "pairs and kinks whose arguments are linear, or change their sign once",
+        _signs_to_declare(condition, symbols),
     )
+
+
+def _signs_to_declare(condition: Expr, symbols: Sequence[Any]) -> str:
+    """The hint to declare the signs of the parameters in a condition that have none."""
+    loose = [s for s in symbols if condition.has(s) and s.is_nonnegative is None and s.is_nonpositive is None]
+    named = sorted({str(getattr(s, "family", s)) for s in loose})
+    return f"declare the sign of {', '.join(named)}, if it has one: positive=True" if named else ""
 
 
 def _same_signs(x: Symbol, one: Any, two: Any) -> bool:
