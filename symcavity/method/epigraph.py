@@ -87,6 +87,31 @@ def _slopes_at(kink: Expr, mark: Dummy, slope: Expr, varying: list[Expr]) -> lis
     return found
 
 
+def _to_bound(kink: Expr, body: Expr, varying: list[Expr]) -> tuple[Expr, tuple[Expr, ...]] | None:
+    """The slope of a body in a kink, and what a bound on the kink exceeds; None where the body is smooth in it.
+
+    A smooth function such as ``Max(0, .)**2`` has a derivative of its own; that of a convex set has none, and its
+    bound need not be kept from being negative.
+    """
+    mark, sides = Dummy("t", real=True), _arguments(kink)
+    slope = body.xreplace({kink: mark}).diff(mark)
+    if not slope.has(mark, *varying):
+        return slope, sides
+    slopes = [s for s in _slopes_at(kink, mark, slope, varying) if s != 0]
+    if not slopes:
+        if not (isinstance(kink, Max) and S.Zero in sides and kink.has(Support)):
+            return None
+        return slope.xreplace({mark: Dummy("t", nonnegative=True)}), tuple(a for a in sides if a != 0)
+    slope = slopes[0]
+    if slope.has(S.NaN, S.ComplexInfinity) or any(p.base == 0 for p in slope.atoms(Pow)):
+        raise UnsupportedLaw(
+            f"{kink} stands in a function that may have an infinite slope where it vanishes, or none.",
+            "powers that are numbers of at least one",
+            f"{kink}**Rational(3, 2)",
+        )
+    return slope, sides
+
+
 def epigraph(
     objective: dict[Kind, Expr], record: Lagrangian, fresh: Callable[..., str]
 ) -> tuple[dict[Kind, Expr], list[Constraint]]:
@@ -107,20 +132,10 @@ def epigraph(
             if piece is not None:
                 body = body.xreplace({kink: piece})
                 continue
-            mark = Dummy("t", real=True)
-            slope = body.xreplace({kink: mark}).diff(mark)
-            varying = _varying(side, body, problem)
-            if slope.has(mark, *varying):
-                slopes = _slopes_at(kink, mark, slope, varying)
-                if not any(slopes):  # a smooth function of the kink, such as Max(0, .)**2: its own derivative exists
-                    continue
-                slope = next(s for s in slopes if s != 0)
-                if slope.has(S.NaN, S.ComplexInfinity) or any(p.base == 0 for p in slope.atoms(Pow)):
-                    raise UnsupportedLaw(
-                        f"{kink} stands in a function that may have an infinite slope where it vanishes, or none.",
-                        "powers that are numbers of at least one",
-                        f"{kink}**Rational(3, 2)",
-                    )
+            found = _to_bound(kink, body, _varying(side, body, problem))
+            if found is None:
+                continue
+            slope, sides = found
             sign = weak_sign_of(slope) or sign_given(slope, margins(problem.ranges))
             convex = isinstance(kink, Abs | Max) == (sign == 1)
             if sign is None or not convex:
@@ -135,7 +150,7 @@ def epigraph(
             body = body.xreplace({kink: bound})
             record.auxiliary.append((bound, kink))
             flip = 1 if sign == 1 else -1
-            for a in _arguments(kink):
+            for a in sides:
                 constraints += _split(Constraint(side, flip * (bound - a), False, kink), problem)
         objective[side] = body
     return objective, constraints

@@ -5,17 +5,19 @@ from dataclasses import replace
 import mpmath
 import numpy as np
 import pytest
-from sympy import Eq, Rational, Sum, Symbol, sqrt, symbols
+from sympy import Eq, Max, Rational, Sum, Symbol, sqrt, symbols
 
 from symcavity import (
     Ball,
     ConvexProblem,
     Coupling,
+    Datum,
     DeclarationError,
     Ellipsoid,
     Feature,
     N,
     NotConvex,
+    P,
     PointCloud,
     Polytope,
     Segment,
@@ -233,6 +235,17 @@ class TestSlack:
         assert got[average(w[i] ** 2)] == pytest.approx(expected[average(w[i] ** 2)], rel=1e-11)
         assert got[response(w)] == pytest.approx(expected[response(w)], rel=1e-11)
         assert got[average(xi[mu])] == pytest.approx(expected[average(slack[mu])], rel=1e-9)
+
+    def test_a_squared_hinge_is_a_quadratic_slack(self):
+        """What is missed is squared, as a hinge or as a variable of its own."""
+        C, xi, V = Symbol("C", positive=True), Datum("xi"), Sum(u[mu, i, a] * w[i], (i, 1, N))
+        size = Sum(w[i] ** 2, (i, 1, N)) / 2
+        hinge = ConvexProblem(size + C * Sum(Max(0, 1 - g(V)) ** 2, (mu, 1, P)) / 2)
+        slack = ConvexProblem(size + C * Sum(xi[mu] ** 2, (mu, 1, P)) / 2, [g(V) >= 1 - xi[mu]])
+        values = {alpha: HALF, C: 2, g: Ball(2, Rational(1, 3))}
+        one, other = (p.cavity().solve(values)[average(w[i] ** 2)] for p in (hinge, slack))
+        assert float(one) == pytest.approx(float(other), rel=1e-10)
+        assert hinge.cavity().derivation.verify()
 
     def test_the_work_identity_and_the_hard_limit(self, soft):
         from symcavity.derivations.soft_manifold import C, g, xi
