@@ -138,10 +138,12 @@ def named_law(site: Site) -> NamedLaw | None:
     """The law of a site by its functions; None where it is not one implicit equation for one state."""
     solution = site.solution
     regions: tuple[Any, ...] = getattr(solution, "regions", ())
-    if len(regions) != 1 or regions[0].implicit is None or solution.well is not None:
+    if len(regions) != 1 or regions[0].implicit is None:
         return None
     if isinstance(solution, ThermalSolution):
         return _thermal_law(site)
+    if solution.well is not None:  # it may jump
+        return None
     (region,) = regions
     x, _ = region.implicit
     zero = dict.fromkeys(solution.sources, S.Zero)
