@@ -87,6 +87,12 @@ class Warm:
     def _at_sites(self, body: Expr, kind: Kind, measure: Any) -> np.ndarray:
         """An expression of one site at all sites of its kind, thermally averaged."""
         weight, asked = self.w.system.weights[kind], body
+        unmeasured = UnsupportedLaw(
+            f"Instances {'of a lowest minimum' if weight.is_cold else 'at a temperature'} do not measure {asked}.",
+            "averages of states and of fields, expect(...), and responses of states",
+        )
+        if weight.is_field and body.has(SiteResponse):
+            raise unmeasured
         if weight.is_field and weight.is_cold:  # what it sends is the force on its field
             body = body.xreplace({force: -weight.energy.diff(field) for field, force in weight.forces})
         if not weight.is_field:
@@ -100,10 +106,7 @@ class Warm:
             body = body.xreplace(dict.fromkeys(own, spread))
             body = body if weight.is_cold else body.xreplace({weight.mean: Expect(core)})
         if body.has(SiteResponse, S.NaN) or (body.has(weight.mean) and not weight.is_cold):
-            raise UnsupportedLaw(
-                f"Instances {'of a lowest minimum' if weight.is_cold else 'at a temperature'} do not measure {asked}.",
-                "averages of states and of fields, expect(...), and responses of states",
-            )
+            raise unmeasured
         marks: dict[Any, np.ndarray] = {}
         rule: dict[Any, Dummy] = {}
         for node in sorted(body.atoms(Expect), key=str):

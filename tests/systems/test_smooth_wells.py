@@ -17,6 +17,7 @@ from symcavity import (
     Problem,
     Quenched,
     UnstableSolution,
+    UnsupportedLaw,
     alpha,
     average,
     i,
@@ -24,6 +25,7 @@ from symcavity import (
     response,
 )
 from symcavity.model.equations import Equation
+from symcavity.model.kinds import DATUM
 from symcavity.sites.lowest import smooth
 from symcavity.witness.judge import judge
 
@@ -243,3 +245,13 @@ def test_the_delta_dropped_from_the_record():
     step = step_of(well(), "feature.jump")
     claims = (Equation(k.lhs, k.rhs.replace(DiracDelta, lambda *_: S.Zero)) for k in step.claims)
     assert not any(v.ok for v in judge(replace(step, claims=tuple(claims))))
+
+
+def test_what_instances_of_a_lowest_minimum_do_not_measure():
+    """The response of a message is named as it was asked for, and not by the force that it is."""
+    gap = e[mu] - Sum(x[mu, i] * w[i], (i, 1, N))
+    problem = Problem(Sum(log(1 + gap**2), (mu, 1, P)) / 2 + Sum(w[i] ** 2, (i, 1, N)))
+    simulation = problem.simulate({alpha: 1, e: TEACHER[t]}, N=10, seeds=2)
+    (message,) = (q for q in problem.cavity().system.laws[DATUM].unknowns if q.family.name == "lambda")
+    with pytest.raises(UnsupportedLaw, match=r"of a lowest minimum do not measure response\(lambda\[mu\]\)"):
+        simulation[average(response(message))]
