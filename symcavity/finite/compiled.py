@@ -184,8 +184,9 @@ class CompiledLaw:
         self.p, self.p_slopes = self._vector(ps), self._chained(ps, z)
         self.q, self.q_slopes = self._vector(qs), self._chained(qs, z)
         self.p_shared, self.q_shared = (self._matrix(e, list(system.globals)) for e in (ps, qs))
+        held = {q: [e.diff(q) for e in equations if e.has(q)] for q in z if q in (*ps, *qs)}
         self.multiplying = [
-            k for k, q in enumerate(z) if q in (*ps, *qs) and any(e.diff(q).has(*z) for e in equations if e.has(q))
+            z.index(q) for q, ways in held.items() if any(e.has(*z) for e in ways) and not any(e.has(q) for e in ways)
         ]
         self.emission, self.emits = self._vector(emissions), self._matrix(emissions, z)
         every = [*equations, *ps, *qs, *emissions]

@@ -75,7 +75,8 @@ class LowestEnergy:
     def ensemble(self, site: Site) -> LowestEnsemble:
         """The averages of the site over its Gaussian fields."""
         etas = tuple(h.eta for h in site.problem.ordered())
-        return LowestEnsemble(site.kind, site.solution, etas, dict(site.covariance), site.sources(), site.problem)
+        known = site.kind, site.solution, etas, dict(site.covariance), site.sources()
+        return LowestEnsemble(*known, problem=site.problem)
 
     def steps(self, site: Site, make: StepMaker, wanted: Sequence[Expr]) -> list[Step]:
         """The energy of the new site, its lowest minimum, where that jumps, and the responses of its states."""
