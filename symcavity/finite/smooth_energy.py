@@ -100,15 +100,16 @@ class _Slopes:
         return total, np.concatenate([out[q] for q in w.states])
 
     def minimum(self, start: np.ndarray) -> np.ndarray:
-        """The minimum that is reached downhill from a configuration, by quasi-Newton steps."""
+        """The minimum that is reached downhill from a configuration, by quasi-Newton steps.
+
+        They end where slopes are small beside those at the start, or rounding: in whatever units states and energies
+        are given.
+        """
         from scipy.optimize import minimize
 
-        size = float(self.size)
-        found = minimize(
-            lambda row: [part / size for part in self.both(row)], start, jac=True, method="L-BFGS-B",
-            options={"maxiter": STEPS, "maxfun": STEPS, "gtol": STILL, "ftol": 1e-15},
-        )  # fmt: skip
-        return np.asarray(found.x)
+        still = STILL * float(np.max(np.abs(self.both(start)[1]), initial=0.0))
+        options = {"maxiter": STEPS, "maxfun": STEPS, "gtol": still, "ftol": 0.0}
+        return np.asarray(minimize(self.both, start, jac=True, method="L-BFGS-B", options=options).x)
 
 
 def _with_slopes(expr: Expr, states: Sequence[Any]) -> list[Expr]:

@@ -255,3 +255,15 @@ def test_what_instances_of_a_lowest_minimum_do_not_measure():
     (message,) = (q for q in problem.cavity().system.laws[DATUM].unknowns if q.family.name == "lambda")
     with pytest.raises(UnsupportedLaw, match=r"of a lowest minimum do not measure response\(lambda\[mu\]\)"):
         simulation[average(response(message))]
+
+
+def test_instances_do_not_depend_on_units():
+    """Slopes are small beside those at the start: an absolute bound left all states at zero in large units."""
+    sizes = []
+    for unit in (Rational(1, 10**9), 1, 10**9):
+        gap = (e[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) / unit
+        problem = Problem(Sum(log(1 + gap**2), (mu, 1, P)) / 2 + Sum((w[i] / unit) ** 2, (i, 1, N)))
+        simulation = problem.simulate({alpha: 2, e: {unit: half, -3 * unit: half}}, N=10, seeds=2)
+        sizes.append(simulation[average(w[i] ** 2)].mean / float(unit) ** 2)
+    assert sizes == pytest.approx([sizes[1]] * 3, rel=1e-6)
+    assert sizes[1] > 1e-3

@@ -119,8 +119,7 @@ def _end(expr: Expr, state: SiteQuantity, gap: Expr) -> Expr:
     later, as those of an equation that does not fix its state.
     """
     distance = Dummy("d", positive=True)
-    edge = state - gap if gap.diff(state) == 1 else state + gap
-    inside = edge + distance if gap.diff(state) == 1 else edge - distance
+    inside = (state + gap.diff(state) * (distance - gap)).expand()
     at = _by_letters(expr.xreplace({state: inside}), positive=True)
     return limit(at, distance, 0, "+")
 
