@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any
@@ -17,13 +17,13 @@ from symcavity.evaluate.closed_map import Root
 from symcavity.evaluate.given.arguments import NO_SOLUTION
 from symcavity.evaluate.given.checked_values import read_values
 from symcavity.evaluate.given.complex_values import has_complex
-from symcavity.evaluate.given.values import GibbsMeasure, Task
+from symcavity.evaluate.given.values import GibbsMeasure, Given, Task
 from symcavity.evaluate.solutions.sampled import SampledSolution
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving import saddle_attempt
 from symcavity.evaluate.solving.admissible import inadmissible
 from symcavity.evaluate.solving.analytic import solve_analytic
-from symcavity.evaluate.solving.attempts import resting, solve
+from symcavity.evaluate.solving.attempts import resting, solve, solve_given
 from symcavity.evaluate.solving.eliminated import Eliminated
 from symcavity.evaluate.solving.finish import limit_where_tight
 from symcavity.evaluate.solving.guesses import read_guess
@@ -37,6 +37,7 @@ from symcavity.method.fluctuations import variance_of_minimum
 from symcavity.method.mirrors import mirrors
 from symcavity.method.moved import moved_of
 from symcavity.method.pair import pair_of
+from symcavity.method.recession import Side, widest_margin
 from symcavity.method.saddle import saddle_of
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
@@ -83,9 +84,29 @@ def task_of(theory: Theory) -> Task:
             kinds=system.kinds,
             jumping=frozenset() if system.convex else _jumping(theory),
             saddle=cache(lambda: saddle_of(theory)),
+            has_margin=lambda sides, given: _has_margin(theory, sides, given),
             measure=_measure(theory),
         )
     return theory.memory["task"]
+
+
+def _has_margin(theory: Theory, sides: Sequence[Side], given: Given) -> bool | None:
+    """Whether some direction to given sides of fields has a margin; None where that is open."""
+    key = "margin", tuple(sides)
+    if key not in theory.memory:
+        theory.memory[key] = widest_margin(theory.system.record.problem, sides) if theory.system.record else None
+    found: Theory | None = theory.memory[key]
+    if found is None:
+        return None
+    task = task_of(found)
+    held = {s: v for s, v in given.exact.items() if s in (*task.parameters, *task.ratios, *task.sizes)}
+    try:
+        solve_given(task, replace(given, exact=held, solve_for=(), dps=min(given.dps, 15)), found.observable)
+    except Infeasible:
+        return False
+    except (FlatMinimum, NotConverged):
+        return None
+    return True
 
 
 def _measure(theory: Theory) -> GibbsMeasure | None:

@@ -239,5 +239,7 @@ def sorted_kinds(kinds: Iterable[Kind]) -> list[Kind]:
 
 
 def kind_of_range(limits: Any) -> Kind | None:
-    """The kind that a summation range runs over; None for a range of components."""
-    return limits[-1].kind if isinstance(limits[-1], SiteCount) else None
+    """The kind that a summation range runs over, to P or to ``alpha*N``; None for a range of components."""
+    if isinstance(limits[-1], SiteCount):
+        return limits[-1].kind
+    return DATUM if limits[-1] == in_units_of_n(P) else None

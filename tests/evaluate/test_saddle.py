@@ -4,7 +4,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from sympy import Abs, Eq, Max, Rational, Sum, Symbol, exp, log, sqrt
+from sympy import Abs, Eq, Max, Piecewise, Rational, Sum, Symbol, exp, log, sqrt
 from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, Feature, FlatMinimum, Global, Infeasible, N, P, Quenched, alpha, i, mu
@@ -17,12 +17,14 @@ from symcavity.evaluate.solving.saddle import root
 from symcavity.evaluate.solving.saddle_attempt import applies, attempt
 from symcavity.evaluate.solving.saddle_map import SaddleMap
 from symcavity.evaluate.solving.saddle_proofs import Contradiction, Descent, Flat, Unattained
+from symcavity.evaluate.solving.separation import by_class, slopes_far_out
+from symcavity.model.kinds import DATUM
 
 x, w = Coupling("x"), Feature("w")
 y, t, c = Quenched("y", mu), Quenched("t", i), Quenched("c", i)
 field, total, squares = (Sum(e, (i, 1, N)) for e in (x[mu, i] * w[i], w[i], w[i] ** 2))
 HALF, SIGNS = Rational(1, 2), {1: Rational(1, 2), -1: Rational(1, 2)}
-R = Symbol("R", real=True)
+R, field_mark = Symbol("R", real=True), Symbol("h", real=True)
 
 
 def over_data(body):
@@ -197,6 +199,44 @@ def test_the_likelihood_of_labels_that_can_be_separated_has_no_maximum(label):
     assert isinstance(outcome.evidence, Unattained)
     assert "There is no minimum" in str(outcome.evidence)
     assert isinstance(ended(likelihood, {alpha: "2.1", **values}), Handover)
+
+
+@pytest.mark.parametrize(
+    ("loss", "conditions", "load", "given"),
+    [
+        (log(1 + exp(-y[mu] * field)), [], 2, {y: SIGNS}),  # Cover
+        (exp(-y[mu] * field), [], 2, {y: SIGNS}),
+        (log(1 + exp(field)) - field * (y[mu] + 1) / 2, [], 2, {y: SIGNS}),
+        (log(1 + exp(-field)), [w[i] >= 0], 1, {}),  # half of the directions are left
+    ],
+    ids=["logistic", "exponential", "log-likelihood", "states of one sign"],
+)
+def test_whether_there_is_a_minimum_is_known_beside_the_load_at_which_labels_can_be_separated(
+    loss, conditions, load, given
+):
+    """The infimum is not attained where directions along which no term rises have a margin, however small it is."""
+    theory = ConvexProblem(over_data(loss), conditions).cavity()
+    for below in ("0.99", "0.9995"):
+        with pytest.raises(Infeasible, match="There is no minimum") as caught:
+            theory.solve({alpha: load * Rational(below), **given})
+        assert isinstance(caught.value.evidence, Unattained)
+    assert theory.solve({alpha: load * Rational("1.0005"), **given}).residual < 1e-12
+
+
+def test_terms_that_are_bounded_below_have_their_sides_by_class():
+    """Labels of three values: to the one side, to the other, and to neither."""
+    body = Piecewise((exp(field_mark) - field_mark, Eq(y[mu], 0)), (exp(-y[mu] * field_mark), True))
+    given = read_values(task_of(ridge().cavity()), {alpha: 1, y: {0: HALF, 1: HALF / 2, -1: HALF / 2}}, 15)
+    ends = list(slopes_far_out(body, field_mark, DATUM, given))
+    sides = {int(next(iter(e.labels.values()))): e.open_sides for e in ends}
+    assert sides == {0: (False, False), 1: (False, True), -1: (True, False)}
+    assert all(e.is_bounded for e in ends)
+    polynomial = by_class([(e.labels, Rational(sum(e.open_sides))) for e in ends])
+    assert [polynomial.subs(y[mu], v) for v in (-1, 0, 1)] == [1, 0, 1]
+
+
+def ridge():
+    return ConvexProblem(over_data((y[mu] - field) ** 2) / 2 + squares / 2)
 
 
 def test_a_bias_explains_equal_labels_at_every_load():

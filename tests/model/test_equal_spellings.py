@@ -67,6 +67,10 @@ SPELLINGS = {
         )
     ],
     "steps beside a norm": [(over_data(loss) + size, [], {}) for loss in (Max(0, u) ** 2, u**2 * Heaviside(u))],
+    "the number of data": [
+        (Sum((h - e[mu]) ** 2, (mu, 1, top)) / top + size / N, [Sum(h, (mu, 1, top)) <= top], TARGETS)
+        for top in (P, alpha * N)
+    ],
     "a cone": [(fit + N * length, [], {}), (fit + N * R, [length <= R], {})],
     "a sign": [(size, [s * h >= 1], {t: {1: 1}}) for s in (sign(heard), heard / Abs(heard))],
     "a positive part": [

@@ -27,6 +27,7 @@ from symcavity.evaluate.watch import tick
 from symcavity.method.eliminate import Closed
 from symcavity.method.moved import Moved
 from symcavity.method.pair import Pair
+from symcavity.method.recession import Side
 from symcavity.method.saddle import Saddle
 from symcavity.method.stability import Gains
 from symcavity.model.averages import Average
@@ -117,6 +118,8 @@ class Task:
         States of a system that is not declared convex whose law jumps with fields that answer to them.
     saddle : callable
         The coordinates in which a convex problem is a saddle, or None.
+    has_margin : callable
+        Whether some direction to given sides of fields has a margin, at given values; None where that is open.
     measure : GibbsMeasure or None
         What tells solutions of a Gibbs measure apart; None where states do not fluctuate.
     """
@@ -144,6 +147,7 @@ class Task:
     linear: bool = False
     jumping: frozenset[Any] = frozenset()
     saddle: Callable[[], Saddle | None] = lambda: None
+    has_margin: Callable[[tuple[Side, ...], Given], bool | None] = lambda *_: None
     measure: GibbsMeasure | None = None
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=Memory)
     passes: dict[Any, Pass] = field(default_factory=Memory)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from sympy import Abs, Dummy, Eq, Expr, Float, Integer, Max, Min, Piecewise, Poly, S, Symbol, hessian, sympify
 
-from symcavity.algebra.precision import mp
 from symcavity.algebra.text import plain
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solving.outcomes import Ended, Handover, Lost, Outcome, Tightening
@@ -19,16 +18,17 @@ from symcavity.evaluate.solving.recovery import Recovery, recovery_at
 from symcavity.evaluate.solving.saddle import Ending, root
 from symcavity.evaluate.solving.saddle_map import GroupPlaces, SaddleMap
 from symcavity.evaluate.solving.saddle_proofs import Contradiction, Descent, Flat, Unattained
+from symcavity.evaluate.solving.separation import by_class, slopes_far_out
 from symcavity.evaluate.tolerances import tolerances
-from symcavity.model.kinds import DATUM, N, P, alpha
+from symcavity.method.recession import Side, bare_terms
+from symcavity.model.fields import FieldSymbol
+from symcavity.model.kinds import DATUM, Kind, N, P, alpha
 from symcavity.model.quantities import Global, Quenched, SiteQuantity
 
 SHRUNK = 10**0.25  # by how much, while the barrier falls to a tenth, what is zero does at the least
 START = 1.0  # of the coordinates that range from zero on
 POLISHED, SMALL = 12, 1e-3  # Newton steps, the last of which is short; what is compared with one
-FAR, IN_DIGITS = 300, 30  # a field at which the slope of a term shows its sign, and digits to see it
 SOMEWHERE = Integer(1) / 3  # a value of what stands beside a field
-ROWS = 16  # values of labels that are tried, at about the most
 MOST_COMPARED = 3  # states of a site
 SAMPLED = tuple(Integer(k) / 2 for k in (-4, -2, -1, 0, 1, 2, 4))  # states at which costs are compared
 
@@ -90,22 +90,28 @@ class _Attempt:
         """What the end means."""
         if self.end.kind == "gone":
             return self._proof()
+        falling = [g for g in self.map.groups if self._falls_for_ever(g)]
+        separated = self._is_separated if falling else False
+        if separated:
+            return Ended(self._flat(falling))
         if self.end.kind == "lost":
             return Lost("The proximal point steps of the saddle could not be carried out.", recovery=self._recovery())
-        zero, groups = self.at_zero, self.map.groups
+        zero = self.at_zero
+        # a minimum that is known to exist is not at infinity, however small the forces are at it
+        groups = [g for g in self.map.groups if separated is None or g not in falling]
         idle = [g for g in groups if zero[g.beta] and zero[g.kappa]]
         free = [g for g in idle if not zero[[g.r, g.tau, g.s]].any() and not self._are_enough(g)]
         if flat := [g for g in free if self._leaves_open(g)]:
             return Ended(self._flat(flat))
-        if falling := [g for g in groups if zero[g.kappa] and self.fading[g.beta] and self._falls_for_ever(g)]:
-            return Ended(self._flat(falling))  # a slope that is zero nowhere, and nothing pulls
+        if weak := [g for g in groups if zero[g.kappa] and self.fading[g.beta] and g in falling]:
+            return Ended(self._flat(weak))  # a slope that is zero nowhere, and nothing pulls
         if free:
             return Lost("No force is left at the minimum, and the costs of the sites alone fix their states.")
         if (found := self._tightening()) is not None:
             return Lost("Some conditions on sums are tight: their multipliers grow without bound.", tightening=found)
-        if any(zero[[g.r, g.tau, g.s, g.beta, g.kappa]].any() for g in groups):
+        if any(zero[[g.r, g.tau, g.s, g.beta, g.kappa]].any() for g in self.map.groups):
             said = "The minimum is at the boundary: some variance or response vanishes."
-            return Lost(said, is_at_boundary=bool(any(zero[g.r] for g in groups)), recovery=self._recovery())
+            return Lost(said, is_at_boundary=bool(any(zero[g.r] for g in self.map.groups)), recovery=self._recovery())
         if not self._is_root():
             return Lost("The proximal point steps of the saddle became short, and Newton's method found no root there.")
         return Handover(self._unknowns())
@@ -283,7 +289,7 @@ class _Attempt:
         return not _has_several_minima(body.xreplace(others), [mark])
 
     def _falls_for_ever(self, g: GroupPlaces) -> bool:
-        """Whether the terms that hear a field have a slope of one sign at every value of it: it is zero nowhere.
+        """Whether some of the terms that hear a field have a slope that is zero at no value of it.
 
         A convex function has a slope that grows: the same sign at both ends is its sign everywhere.
         """
@@ -291,24 +297,26 @@ class _Attempt:
         body = self.saddle.record.problem.objective.get(g.group.field.hearer, S.Zero)
         if body.has(Abs, Max, Min, Piecewise) or any(c.expr.has(mark) for c in self.saddle.record.problem.constraints):
             return False  # which are constant, or kinked, somewhere
-        slope = body.diff(mark)
-        slope = slope.xreplace({s: sympify(v) for s, v in self.given.exact.items()})
-        slope = slope.xreplace(dict.fromkeys(slope.atoms(Global), S.Zero))
-        labels = sorted(slope.atoms(SiteQuantity), key=str)
-        if slope.free_symbols - {mark} - {s for q in labels for s in q.free_symbols}:
-            return False
-        drawn = [q for q in labels if q.few]
-        known = [q for q in labels if not q.few]
-        columns, _ = self.given.laws[g.group.field.hearer].table([q.family for q in known]) if known else ((), None)
-        rows = np.column_stack(columns) if known else np.zeros((1, 0))
-        rows = np.unique(rows[:: max(1, len(rows) // ROWS)], axis=0)
-        for row, few in product(rows.tolist(), product(*(q.few for q in drawn))):  # one will do: many sites have it
-            here = slope.xreplace(dict(zip(drawn, few, strict=True)) | dict(zip(known, map(Float, row), strict=True)))
-            with mp.workdps(IN_DIGITS):
-                ends = [mp.sign(mp.convert(here.xreplace({mark: Integer(x)}).evalf(IN_DIGITS))) for x in (-FAR, FAR)]
-            if ends[0] == ends[1] != 0:
-                return True
-        return False
+        return any(ends.falls for ends in slopes_far_out(body, mark, g.group.field.hearer, self.given))
+
+    @cached_property
+    def _is_separated(self) -> bool | None:
+        """Whether some direction along which no term rises has a margin; None where that is open."""
+        terms = bare_terms(self.saddle.record.problem)
+        sides = [] if terms is None else [self._side(*place, body) for place, body in terms.items()]
+        if not sides or None in sides:
+            return None
+        return self.task.has_margin(tuple(side for side in sides if side is not None), self.given)
+
+    def _side(self, kind: Kind, mark: FieldSymbol, body: Expr) -> Side | None:
+        """To which side a field may go without a rise of its terms; None where that is open."""
+        ends = list(slopes_far_out(body, mark, kind, self.given))
+        if not ends or not all(e.is_bounded for e in ends):
+            return None
+        ways = [(e.labels, Integer(e.open_sides[1] - e.open_sides[0])) for e in ends]
+        held = [(e.labels, Integer(not any(e.open_sides))) for e in ends]
+        inward, neither = by_class(ways), by_class(held)
+        return None if inward is None or neither is None else Side(kind, mark, inward, neither)
 
 
 def _told(relation: Any) -> str:

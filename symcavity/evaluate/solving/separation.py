@@ -1,0 +1,96 @@
+"""Whether the infimum of a convex problem is attained: no direction along which no term rises has a margin.
+
+Such directions are found, or excluded, by the saddle of a problem of their own, :mod:`symcavity.method.recession`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from sympy import Add, Expr, Integer, Mul, Rational, S, Symbol, sympify
+
+from symcavity.algebra.precision import mp
+from symcavity.evaluate.given.values import Given
+from symcavity.model.kinds import Kind
+from symcavity.model.quantities import Global, SiteQuantity
+
+FAR, FARTHER, IN_DIGITS = 300, 3000, 30  # fields at which slopes show their signs and limits, and digits to see them
+MANY = 16  # values of labels that are looked at, at about the most
+
+
+@dataclass(frozen=True)
+class SlopesFarOut:
+    """The slopes of a term at both ends of its field, for one class of sites.
+
+    Attributes
+    ----------
+    labels : dict
+        The values of the labels in this class.
+    signs : tuple of int
+        Of the slopes at the lower and the upper end.
+    vanishing : tuple of bool
+        Whether they go to zero there.
+    """
+
+    labels: Mapping[SiteQuantity, Expr]
+    signs: tuple[int, int]
+    vanishing: tuple[bool, bool]
+
+    @property
+    def falls(self) -> bool:
+        """Whether the slope has one sign at every value of the field: that of a convex function grows."""
+        return self.signs[0] == self.signs[1] != 0
+
+    @property
+    def open_sides(self) -> tuple[bool, bool]:
+        """To which sides the term does not rise."""
+        return self.signs[0] >= 0, self.signs[1] <= 0
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether the term falls for ever to neither side."""
+        return all(not is_open or gone for is_open, gone in zip(self.open_sides, self.vanishing, strict=True))
+
+
+def slopes_far_out(body: Expr, mark: Symbol, kind: Kind, given: Given) -> Iterator[SlopesFarOut]:
+    """The slopes of a term at both ends of its field, class by class; nothing where they depend on other fields.
+
+    Labels of many values are looked at in some of them.
+    """
+    slope = body.diff(mark)
+    slope = slope.xreplace({s: sympify(v) for s, v in given.exact.items()})
+    slope = slope.xreplace(dict.fromkeys(slope.atoms(Global), S.Zero))
+    labels = sorted(slope.atoms(SiteQuantity), key=str)
+    if slope.free_symbols - {mark} - {s for q in labels for s in q.free_symbols}:
+        return
+    drawn, known = [q for q in labels if q.few], [q for q in labels if not q.few]
+    columns, _ = given.laws[kind].table([q.family for q in known]) if known else ((), None)
+    rows = np.unique(np.column_stack(columns) if known else np.zeros((1, 0)), axis=0)
+    rows = rows[:: max(1, len(rows) // MANY)]
+    for row, few in product(rows.tolist(), product(*(q.few for q in drawn))):
+        here = dict(zip(drawn, few, strict=True)) | dict(zip(known, map(Rational, row), strict=True))
+        with mp.workdps(IN_DIGITS):
+            far, farther = (
+                [mp.convert(slope.xreplace({**here, mark: Integer(s * x)}).evalf(IN_DIGITS)) for s in (-1, 1)]
+                for x in (FAR, FARTHER)
+            )
+            lower, upper = (int(mp.sign(v)) for v in far)
+            gone = tuple(2 * abs(b) <= abs(a) for a, b in zip(far, farther, strict=True))
+        yield SlopesFarOut(here, (lower, upper), gone)
+
+
+def by_class(values: Sequence[tuple[Mapping[SiteQuantity, Expr], Expr]]) -> Expr | None:
+    """A polynomial in labels that has given values at theirs; None where not all values of the labels are there."""
+    if len({value for _, value in values}) == 1:
+        return values[0][1]
+    if len(values) >= MANY:
+        return None
+    at = {q: {labels[q] for labels, _ in values} for q in values[0][0]}
+    terms = []
+    for labels, value in values:
+        one = [(q - other) / (own - other) for q, own in labels.items() for other in at[q] - {own}]
+        terms.append(value * Mul(*one))
+    return Add(*terms).expand()
