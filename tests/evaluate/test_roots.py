@@ -58,6 +58,25 @@ def test_a_guess_saves_evaluations():
     assert len(calls) < cold
 
 
+def test_signs_are_looked_for_with_few_digits_and_roots_found_with_all_of_them():
+    """Where few digits leave a doubt, or are none, all are taken: no root is lost, none is added."""
+    calls = []
+
+    def fine(x):
+        calls.append(x)
+        return [((x - 2) * (x - 3e7), (x + 2) * (x + 3e7))]
+
+    def rough(x):
+        if x > 1e12:
+            raise NotConverged("An average has no value.")
+        ((value, size),) = [((x - 2) * (x - 3e7), (x + 2) * (x + 3e7))]
+        return [(value - 1e-4 * np.sign(value) * size, size)]  # of the other sign where it is small
+
+    roots = list(find_roots(fine, Unknown("x", 1), costly=True, rough=rough, every=True))
+    assert [float(r[0]) for r in roots] == pytest.approx([2, 3e7], rel=1e-13)
+    assert sum(x < 1e12 for x in calls) < 40
+
+
 def test_a_point_at_which_a_law_is_bounded_keeps_no_other_from_its_nodes():
     targets, bounded = np.array([-2.0, 0.5, 3.0]), np.array([[True], [False]])
 

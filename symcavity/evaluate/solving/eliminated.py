@@ -14,13 +14,14 @@ from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.precision import mp
 from symcavity.errors import InternalError, NotConverged
 from symcavity.evaluate.averages.digits import ExactPass
+from symcavity.evaluate.averages.integrals import GOAL
 from symcavity.evaluate.averages.twice import CHECK, Twice, limited
 from symcavity.evaluate.closed_map import ClosedMap
 from symcavity.evaluate.given.values import GUARDS, Given, Task
 from symcavity.evaluate.solving.exact_root import GUARD, exact_root
 from symcavity.evaluate.solving.iterate import root_from_afar, root_near
 from symcavity.evaluate.solving.newton import wander
-from symcavity.evaluate.solving.roots import STARTS, WIDE, Unknown, find_roots, starting_points
+from symcavity.evaluate.solving.roots import ROUGH, STARTS, WIDE, Unknown, find_roots, starting_points
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.undefined import where_defined
 from symcavity.model.equations import Equation
@@ -87,14 +88,20 @@ class Eliminated:
         ruled = any(law.continuous for law in self.given.laws.values())
         return ruled or self.given.sites > COARSE or any(e.has(GaussianAverage, ImplicitAverage) for e in self.core)
 
-    def residual(self) -> Callable[..., list[tuple[Any, Any]]]:
-        """Return the core in double: each value together with the sum of the absolute values of its terms."""
+    def residual(self, goal: float = GOAL) -> Callable[..., list[tuple[Any, Any]]]:
+        """Return the core in double: each value together with the sum of the absolute values of its terms.
+
+        Parameters
+        ----------
+        goal : float
+            Relative error of its averages.
+        """
         base = self.given.environment("numpy")
         terms = [list(Add.make_args(expr)) for expr in self.core]
         whole = self.task.together(tuple(term for row in terms for term in row))
 
         def evaluate(*x: Any) -> list[tuple[Any, Any]]:
-            values = iter(whole({**base, **dict(zip(self.left, x, strict=True))}))
+            values = iter(whole({**base, **dict(zip(self.left, x, strict=True))}, goal))
             rows = [[next(values) for _ in row] for row in terms]
             return [(sum(row), sum(abs(v) for v in row) + (len(row) == 1)) for row in rows]
 
@@ -185,7 +192,8 @@ def roots_of(
         )
     if len(left) == 1:
         near = None if guess is None or every else [float(guess[s]) for s in left if s in guess] or None
-        yield from find_roots(evaluate, system.unknowns[0], costly=system.costly, guess=near, every=every)
+        rough = system.residual(ROUGH)
+        yield from find_roots(evaluate, system.unknowns[0], costly=system.costly, rough=rough, guess=near, every=every)
     elif guess is not None:
         if (found := root_near(system.frame[0], system.given.environment("numpy"), guess)) is not None:
             yield system.of_left(found.point)

@@ -20,6 +20,7 @@ WIDE = 46.0
 STARTS, FEW = 40, 9  # starting points; those before a continuation is tried, and where one begins
 COARSE = 231  # points at which an expensive equation is sampled, where all roots are wanted
 CALLS = 150  # evaluations of a search
+ROUGH, CLEAR = 1e-6, 1e-3  # error of averages while changes of sign are looked for; a share whose sign is sure then
 
 Residual = Callable[..., Sequence[tuple[Any, Any]]]
 
@@ -56,6 +57,7 @@ def find_roots(
     unknown: Unknown,
     *,
     costly: bool,
+    rough: Residual | None = None,
     guess: Sequence[float] | None = None,
     every: bool = False,
 ) -> Iterator[np.ndarray]:
@@ -69,15 +71,17 @@ def find_roots(
     unknown : Unknown
     costly : bool
         Whether one evaluation is expensive (then brackets are searched point by point).
+    rough : callable, optional
+        The residual with fewer digits, ``ROUGH``, where these come at a lower price.
     guess : sequence of float, optional
         A point near a root, where the search begins.
     every : bool
         Whether the whole range is searched, for a problem that may have several roots.
     """
     if unknown.sign:
-        yield from _bracketed(residual, unknown, costly=costly, guess=guess, every=every)
+        yield from _bracketed(residual, unknown, costly=costly, rough=rough, guess=guess, every=every)
     else:
-        yield from _of_either_sign(residual, unknown, costly=costly, guess=guess, every=every)
+        yield from _of_either_sign(residual, unknown, costly=costly, rough=rough, guess=guess, every=every)
 
 
 # -- one unknown ---------------------------------------------------------------------------------
@@ -90,7 +94,13 @@ def _share(residual: Residual, x: float) -> float:
 
 
 def _bracketed(
-    residual: Residual, unknown: Unknown, *, costly: bool, guess: Sequence[float] | None, every: bool
+    residual: Residual,
+    unknown: Unknown,
+    *,
+    costly: bool,
+    rough: Residual | None,
+    guess: Sequence[float] | None,
+    every: bool,
 ) -> Iterator[np.ndarray]:
     seen: dict[float, float] = {}
 
@@ -103,9 +113,14 @@ def _bracketed(
                 seen[t] = float("nan") if found is None else float(np.arctanh(np.clip(found, -NEARLY, NEARLY)))
         return seen[t]
 
+    def sign(t: float) -> float:
+        with np.errstate(all="ignore"):
+            found = None if rough is None else where_defined(_share, rough, unknown.value(t))
+        return float(np.sign(f(t) if found is None or not abs(found) > CLEAR else found))
+
     if costly and every:
         grid = np.linspace(-WIDE, WIDE, COARSE)
-        pairs = [(a, b) for a, b in pairwise(grid) if f(a) * f(b) < 0]
+        pairs = [(a, b) for (a, left), (b, right) in pairwise((t, sign(t)) for t in grid) if left * right < 0]
     elif costly:
         bracket = _walk(f, unknown.chart(guess[0]) if guess is not None else 0.0, 0.02 if guess is not None else 0.75)
         pairs = [bracket] if bracket else []
@@ -121,13 +136,20 @@ def _bracketed(
 
 
 def _of_either_sign(
-    residual: Residual, unknown: Unknown, *, costly: bool, guess: Sequence[float] | None, every: bool
+    residual: Residual,
+    unknown: Unknown,
+    *,
+    costly: bool,
+    rough: Residual | None,
+    guess: Sequence[float] | None,
+    every: bool,
 ) -> Iterator[np.ndarray]:
     """All roots of an unknown of either sign: in the logarithms of both halves of the line, and zero itself."""
     ways = [1, -1] if guess is None or guess[0] >= 0 else [-1, 1]
     for sign in ways:
         near = None if guess is None or guess[0] * sign <= 0 else guess
-        yield from _bracketed(residual, Unknown(unknown.name, sign), costly=costly, guess=near, every=every)
+        signed = Unknown(unknown.name, sign)
+        yield from _bracketed(residual, signed, costly=costly, rough=rough, guess=near, every=every)
     if _changes_at_zero(residual):
         yield np.zeros(1)
 
