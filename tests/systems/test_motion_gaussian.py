@@ -50,6 +50,14 @@ def test_the_arcsine_law_by_hand():
     assert run[SIZE][1:] == pytest.approx(known, rel=1e-13)
 
 
+def test_the_strength_of_couplings_may_be_a_float():
+    """The strength stands alone in the factor of the field; one step by hand: v(1) = h^2 g^2 <phi^2> + (1 - h)^2."""
+    theory = network(tanh).cavity()
+    run = theory.evolve({g: 1.5, h: 0.25, r: 0, a: HALF}, until=2)
+    assert run[SIZE][1] == pytest.approx(0.25**2 * 1.5**2 * np.tanh(1) ** 2 + 0.75**2, rel=1e-13)
+    assert run[SIZE] == pytest.approx(theory.evolve({g: "3/2", h: "1/4", r: 0, a: HALF}, until=2)[SIZE], rel=1e-13)
+
+
 def test_more_digits_continue_the_double_ones():
     values = {g: "1/2", h: "1/2", r: 0, a: HALF}
     theory = network(sigmoid).cavity()

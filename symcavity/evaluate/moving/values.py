@@ -38,7 +38,7 @@ class RunValues:
 
     def put_into(self, expr: Expr) -> Expr:
         """An expression at the values of the parameters."""
-        return expr.xreplace(dict(self.plain))
+        return expr.xreplace({s: as_sympy(v) for s, v in self.plain.items()})  # a symbol alone becomes an expression
 
 
 def read_run_values(system: System, values: Any, dps: int) -> RunValues:
