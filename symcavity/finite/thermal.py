@@ -120,13 +120,14 @@ class Warm:
         used = [q for q in states if body.has(q)]
         if pulled := sorted(body.atoms(Fluctuating), key=str):
             return self._with_fields(body, pulled, used, kind, measure, known)
-        arguments = [*used, *known]
+        tied = self.w.sums.values(measure.x) if weight.is_field and body.has(*self.w.sums.tied) else {}
+        arguments = [*used, *tied, *known]
         function = self.w.call(body, arguments)
 
         def of(*values: Any) -> np.ndarray:
             return np.asarray(function(*values, *known.values()))
 
-        if not used:
+        if not used and not tied:
             return np.broadcast_to(of(), (size,))
         if not weight.is_field:
             return measure.mean(of, used, size)
@@ -135,7 +136,8 @@ class Warm:
         if any(q in measure.width for q in sent):
             raise UnsupportedLaw(f"{body} is not measured where states are integrated over.", "method='sampling'")
         fields = [self.w.fields(heard[name], measure.x) for name in used]
-        return np.asarray(measure.share @ np.broadcast_to(of(*fields), fields[0].shape))
+        shape = (len(measure.share), size)
+        return np.asarray(measure.share @ np.broadcast_to(of(*fields, *tied.values()), shape))
 
     def _with_fields(
         self, body: Expr, pulled: Sequence[Any], used: Sequence[Any], kind: Kind, measure: Configurations,
