@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, Float, S, Sum
+from sympy import DiracDelta, Dummy, Expr, Float, S, Sum
 
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.evaluate.progress import Report
@@ -95,6 +95,8 @@ class Warm:
             raise unmeasured
         if weight.is_field and weight.is_cold:  # what it sends is the force on its field
             body = body.xreplace({force: -weight.energy.diff(field) for field, force in weight.forces})
+            if body.has(DiracDelta):  # a jump pushes nowhere but where it is
+                raise unmeasured
         if not weight.is_field:
             core = weight.state
             if weight.is_cold:  # nothing fluctuates: what names the mean of a field names the field

@@ -344,6 +344,13 @@ def test_labels_of_both_signs_turn_what_jumps():
     assert float(found[wrong]) == pytest.approx(norm.cdf(-c), rel=1e-10)
 
 
+def test_the_force_of_a_jump_is_not_measured():
+    """Counted errors push nowhere: what messages are is named, where a raw NameError was raised."""
+    sim = ERRORS.simulate({alpha: 2}, N=8, seeds=2)
+    with pytest.raises(UnsupportedLaw, match=r"do not measure .*lambda\[mu\]"):
+        sim[average(ERRORS["lambda"][mu] ** 2)]
+
+
 def test_how_a_lowest_minimum_varies_is_refused_by_its_name():
     """It is no system of equations, which minimizes nothing; instances show what is asked for."""
     theory = MAGNET.cavity()

@@ -299,5 +299,6 @@ def test_energies_do_not_depend_on_units(unit):
         assert float(found[observable]) == pytest.approx(float(plain[observable]) * float(unit) ** power, rel=1e-10)
     energies = found[theory.free_energy], plain[well().cavity().free_energy]
     assert float(energies[0]) == pytest.approx(float(energies[1]) * float(unit), rel=1e-10)
+    assert str(found).splitlines()[0] == str(plain).splitlines()[0].replace("c = 1/2, ", "")
     with pytest.raises(ValuesError, match=r"alpha = P/N is not given.*\n.*values for alpha, e, t"):
         theory.solve(TEACHER)

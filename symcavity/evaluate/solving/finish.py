@@ -27,7 +27,6 @@ from symcavity.evaluate.solving.recovery import Recovery
 from symcavity.evaluate.solving.solution_at_rest import RestingSolution
 from symcavity.evaluate.solving.tight import tight_limit
 from symcavity.evaluate.tolerances import tolerances
-from symcavity.model.far_numbers import FarNumber
 from symcavity.model.kinds import N, P
 from symcavity.model.quantities import SiteQuantity
 
@@ -40,7 +39,7 @@ UNSEEN = mp.mpf(10) ** -2000  # below this no digits of other unknowns tell a di
 
 def where(given: Given) -> str:
     """The values that were given, in a line."""
-    shown = {k: v for k, v in given.as_declared.exact.items() if k not in (N, P) and not isinstance(k, FarNumber)}
+    shown = {k: v for k, v in given.told.items() if k not in (N, P)}
     return ", ".join(f"{k} = {v}" for k, v in shown.items()) or "these values"
 
 
