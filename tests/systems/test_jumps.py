@@ -401,7 +401,17 @@ def test_the_labels_of_a_teacher_where_the_student_jumps():
     assert [float(found[o]) for o in shown] == pytest.approx(by_hand(3, 0.5), rel=1e-3)  # of a grid that has jumps
 
 
-@pytest.mark.parametrize("price", [sign(w[i]) ** 2, Abs(sign(w[i])), Piecewise((1, Ne(w[i], 0)), (0, True))])
+@pytest.mark.parametrize(
+    "price",
+    [
+        sign(w[i]) ** 2,
+        Abs(sign(w[i])),
+        Piecewise((1, Ne(w[i], 0)), (0, True)),
+        2 * Heaviside(Abs(w[i])) - 1,  # a step is one half where it begins
+        Heaviside(w[i] ** 2, 0),
+        sign(Abs(w[i])),
+    ],
+)
 def test_a_price_for_what_is_not_zero_however_it_is_spelled(price):
     """One but for a point: its lowest value is there, which only the lowest minimum sees; no convex problem has it."""
     squares = Sum(residue**2, (mu, 1, P)) / 2 + Sum(gamma * w[i] ** 2 / 2, (i, 1, N))
