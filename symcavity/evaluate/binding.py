@@ -1,4 +1,4 @@
-"""Put values that are not numbers into a theory: convex sets, and laws with zeros of parameters taken as positive.
+"""Put into a theory what is no value of its symbols: convex sets, laws with signs it excludes, its far numbers.
 
 A set fixes the number of components of its vectors.
 """
@@ -11,9 +11,11 @@ from typing import Any
 from sympy import Add, Float, Rational, Tuple
 
 from symcavity.algebra.memory import Memory
+from symcavity.errors import SymcavityError
 from symcavity.evaluate.numbers import read_law
 from symcavity.method.theory import Theory
 from symcavity.model.bound_sets import take_sets
+from symcavity.model.far_numbers import FarNumber, lettered
 from symcavity.model.quantities import Quenched
 from symcavity.model.support import SupportFunction
 from symcavity.sites.sets.solution import ProjectionSolution
@@ -41,7 +43,7 @@ def bind(theory: Theory, values: Mapping[Any, Any], dps: int = 15) -> tuple[Theo
     """
     if not isinstance(values, Mapping):
         return theory, values
-    theory, values = with_zeros(theory, values, dps)
+    theory, values = with_letters(*with_signs(theory, values, dps))
     needed = supports(theory)
     if not needed:
         return theory, values
@@ -53,11 +55,12 @@ def bind(theory: Theory, values: Mapping[Any, Any], dps: int = 15) -> tuple[Theo
     return known[mark], rest
 
 
-def with_zeros(theory: Theory, values: Mapping[Any, Any], dps: int = 15) -> tuple[Theory, Mapping[Any, Any]]:
-    """Derive a theory with the finite laws that are given to parameters it took as positive, and that have a zero.
+def with_signs(theory: Theory, values: Mapping[Any, Any], dps: int = 15) -> tuple[Theory, Mapping[Any, Any]]:
+    """Derive a theory with the finite laws that are given to parameters it took as positive, and that have others.
 
-    What was derived for positive values need not hold at zero: a mask then silences its datum.  With a law in the
-    declaration each value is looked at by itself.
+    What was derived for positive values need not hold at zero: a mask then silences its datum.  Labels of both signs
+    turn a loss that jumps; at negative values a convex problem may not be convex.  With a law in the declaration each
+    value is looked at by itself.
     """
     names = {q.name: q for q in theory.taken}
     laws: dict[Quenched, Any] = {}
@@ -66,17 +69,45 @@ def with_zeros(theory: Theory, values: Mapping[Any, Any], dps: int = 15) -> tupl
         if q is None or q in laws:
             continue
         law = read_law(q, value, dps)
-        if isinstance(law, Tuple) and any(v == 0 for v, _ in law) and all(v >= 0 for v, _ in law):
+        is_open = isinstance(law, Tuple) and any(v <= 0 for v, _ in law)
+        if is_open and (not theory.system.convex or all(v >= 0 for v, _ in law)):
             laws[q] = _declarable(law)
     if not laws:
         return theory, values
-    known = theory.memory.setdefault("with zeros", Memory(16))
+    known = theory.memory.setdefault("with signs", Memory(16))
     mark = tuple(sorted(((q.name, tuple(law.items())) for q, law in laws.items()), key=str))
     if mark not in known:
         declared = {q: q.drawn_by(law) for q, law in laws.items()}
         known[mark] = Theory(theory.system.with_parameters(declared), naive=theory.is_naive)
     given = {q.name for q in laws}
     return known[mark], {k: v for k, v in values.items() if str(getattr(k, "family", k)) not in given}
+
+
+def with_letters(theory: Theory, values: Mapping[Any, Any]) -> tuple[Theory, Mapping[Any, Any]]:
+    """Derive a theory whose numbers that are far from one are letters, and give these their values.
+
+    Equations are searched for solutions in units in which what is given is of order one: these numbers are given, too.
+    A convex problem is solved in any units.
+    """
+    system = theory.system
+    if system.convex or system.time is not None or theory.is_naive or theory.binding:
+        return theory, values
+    if "letters" not in theory.memory:
+        theory.memory["letters"] = _with_letters(theory)
+    found = theory.memory["letters"]
+    numbers = {s: s.number for s in found.system.parameters if isinstance(s, FarNumber)}
+    return found, {**values, **numbers}
+
+
+def _with_letters(theory: Theory) -> Theory:
+    system = theory.system.where(lettered)
+    if system.parameters == theory.system.parameters:
+        return theory
+    try:
+        found = Theory(system)
+    except SymcavityError:  # a rule that holds for these numbers only
+        return theory
+    return found if found.scaled_unknowns == theory.scaled_unknowns else theory
 
 
 def _declarable(law: Iterable[Any]) -> dict[Any, Any]:

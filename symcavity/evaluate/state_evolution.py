@@ -100,7 +100,7 @@ class StateEvolution:
 
     @property
     def _head(self) -> str:
-        return "State evolution at " + ", ".join(f"{k} = {v}" for k, v in self._given.exact.items())
+        return "State evolution at " + ", ".join(f"{k} = {v}" for k, v in self._given.told.items())
 
     @property
     def _shown(self) -> list[int]:

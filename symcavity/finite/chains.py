@@ -77,7 +77,9 @@ class _Chains:
         self.states, self.few = w.own(weight), discrete(w.own(weight))
         self.energy, self.core = w.own_energies[kind], w.core(kind)
         self.hearers = {k: list(w.weighed(k).values()) for k in w.heard}
-        self.hearers = {k: fs for k, fs in self.hearers.items() if any(f.sender == kind for f in fs)}
+        told = {k for k in w.heard if w.heard[k].energy.has(*w.sums.tied)}
+        moved = {k for k, fs in self.hearers.items() if k in told or any(f.sender == kind for f in fs)}
+        self.hearers = {k: fs for k, fs in self.hearers.items() if k in moved}
         self.losses = [f for fs in self.hearers.values() for f in fs]
         self.turning = [f for f in w.pairs if f.sender == kind]
         self.meeting = {f: factor for f, factor in w.pairs.items() if f.hearer == kind}
@@ -106,17 +108,19 @@ class _Chains:
         new = {**old, q: moved}
         one, two = (np.broadcast_to(self.core(*c.values(), at=at), (CHAINS, 1)) for c in (old, new))
         jump = two - one
+        told: list[list[np.ndarray]] = [[], []]  # what sums over all sites tell the losses, before and after
         if self.shared:  # a sum over all sites moves the energy of all
             whole = {p: v.copy() if p == q else v for p, v in x.items()}
             whole[q][:, at] = moved
             cost = self.w.energy_of_states(whole) - self.w.energy_of_states(x)
+            told = [[*self.w.sums.values(c).values()] for c in (x, whole)]
         else:
             values = [self.energy(*c.values(), at=at) - 0.0 for c in (old, new)]
             cost = (values[1] - values[0] + np.zeros((CHAINS, 1)))[:, 0]
         after = {f: fields[f] + jump * share[i] * self.couplings[f][:, i][None] for f, share in self.shares.items()}
         for k, heard in self.hearers.items():
-            risen = self.w.losses[k](*(after.get(f, fields[f]) for f in heard))
-            risen = risen - self.w.losses[k](*(fields[f] for f in heard))
+            risen = self.w.losses[k](*(after.get(f, fields[f]) for f in heard), *told[1])
+            risen = risen - self.w.losses[k](*(fields[f] for f in heard), *told[0])
             cost = cost + (risen + np.zeros_like(fields[heard[0]])).sum(axis=1)
         for f, factor in self.meeting.items():  # half of what is heard after the move is what was heard before
             heard_then = (fields[f][:, i] + after.get(f, fields[f])[:, i]) / 2

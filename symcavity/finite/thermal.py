@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, Float, S, Sum
+from sympy import DiracDelta, Dummy, Expr, Float, S, Sum
 
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.evaluate.progress import Report
@@ -95,6 +95,8 @@ class Warm:
             raise unmeasured
         if weight.is_field and weight.is_cold:  # what it sends is the force on its field
             body = body.xreplace({force: -weight.energy.diff(field) for field, force in weight.forces})
+            if body.has(DiracDelta):  # a jump pushes nowhere but where it is
+                raise unmeasured
         if not weight.is_field:
             core = weight.state
             if weight.is_cold:  # nothing fluctuates: what names the mean of a field names the field
@@ -120,13 +122,14 @@ class Warm:
         used = [q for q in states if body.has(q)]
         if pulled := sorted(body.atoms(Fluctuating), key=str):
             return self._with_fields(body, pulled, used, kind, measure, known)
-        arguments = [*used, *known]
+        tied = self.w.sums.values(measure.x) if weight.is_field and body.has(*self.w.sums.tied) else {}
+        arguments = [*used, *tied, *known]
         function = self.w.call(body, arguments)
 
         def of(*values: Any) -> np.ndarray:
             return np.asarray(function(*values, *known.values()))
 
-        if not used:
+        if not used and not tied:
             return np.broadcast_to(of(), (size,))
         if not weight.is_field:
             return measure.mean(of, used, size)
@@ -135,7 +138,8 @@ class Warm:
         if any(q in measure.width for q in sent):
             raise UnsupportedLaw(f"{body} is not measured where states are integrated over.", "method='sampling'")
         fields = [self.w.fields(heard[name], measure.x) for name in used]
-        return np.asarray(measure.share @ np.broadcast_to(of(*fields), fields[0].shape))
+        shape = (len(measure.share), size)
+        return np.asarray(measure.share @ np.broadcast_to(of(*fields, *tied.values()), shape))
 
     def _with_fields(
         self, body: Expr, pulled: Sequence[Any], used: Sequence[Any], kind: Kind, measure: Configurations,

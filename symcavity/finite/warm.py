@@ -174,8 +174,8 @@ class WarmInstance:
 
     @cached_property
     def losses(self) -> dict[Kind, Callable[..., Any]]:
-        """The energy of fields, infinite beyond their bounds."""
-        return {k: self.call(_bounded(w), w.states) for k, w in self.heard.items()}
+        """The energy of fields, infinite beyond their bounds: a function of them, and of the global variables."""
+        return {k: self.call(_bounded(w), [*w.states, *self.sums.tied]) for k, w in self.heard.items()}
 
     @cached_property
     def pairs(self) -> dict[RandomField, float]:
@@ -196,13 +196,14 @@ class WarmInstance:
     def energy(self, x: Configuration) -> np.ndarray:
         """The energy of some configurations."""
         total: Any = self.energy_of_states(x)
+        tied = self.sums.values(x).values() if self.heard else ()
         for f, factor in self.pairs.items():  # once from each end
             own = self.own(self.sent[f.hearer])
             core = self.core(f.hearer)(*(x[q] for q in own))
             total = total - factor * (core * self.fields(f, x)).sum(axis=1) / 2
         for kind in self.heard:
             heard = (self.fields(f, x) for f in self.weighed(kind).values())
-            total = total + self.losses[kind](*heard).sum(axis=1)
+            total = total + self.losses[kind](*heard, *tied).sum(axis=1)
         return np.asarray(total)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,13 @@ class ConditionsOnSums:
     w: Any
     tied: Mapping[Global, SumCondition]
     held: tuple[SumCondition, ...]
+    calls: dict[Any, Any] = field(default_factory=dict, compare=False)
+
+    def _remembered(self, key: Any, made: Callable[[], Any]) -> Any:
+        """What an expression is as a function, made once: samples ask at each of their moves."""
+        if key not in self.calls:
+            self.calls[key] = made()
+        return self.calls[key]
 
     @classmethod
     def of(cls, system: System, w: Any) -> ConditionsOnSums:
@@ -64,39 +71,51 @@ class ConditionsOnSums:
 
     def _total(self, condition: SumCondition, x: Mapping[Any, np.ndarray]) -> np.ndarray:
         """The sum over sites, by configuration."""
-        out: Any = 0.0
-        for kind, body in condition.parts.items():
-            body = self.w.system.own(body)
-            own = [q for q in x if body.has(q)]
-            rows = (len(next(iter(x.values()))), self.w.size(kind))
-            out = out + np.broadcast_to(self.w.call(body, own)(*(x[q] for q in own)), rows).sum(axis=1)
+        rows, names, out = len(next(iter(x.values()))), tuple(x), 0.0
+        key = condition.declared, names
+        for kind, own, function in self._remembered(key, lambda: self._bodies(condition, names)):
+            shape = (rows, self.w.size(kind))
+            out = out + np.broadcast_to(function(*(x[q] for q in own)), shape).sum(axis=1)
         return np.asarray(out)
+
+    def _bodies(self, condition: SumCondition, names: Sequence[Any]) -> list[tuple[Any, list[Any], Any]]:
+        """By kind, the states that stand in the sum, and its terms as a function of them."""
+        bodies = {kind: self.w.system.own(body) for kind, body in condition.parts.items()}
+        used = {kind: [q for q in names if body.has(q)] for kind, body in bodies.items()}
+        return [(kind, used[kind], self.w.call(body, used[kind])) for kind, body in bodies.items()]
 
     def constant(self, condition: SumCondition) -> float:
         """What stands in a condition beside the sum over sites, where nothing is tied."""
-        return float(self._shared(condition.shared, {}))
+        return float(self.shared(condition.shared, {}))
 
-    def _shared(self, expr: Expr, known: Mapping[Any, Any]) -> Any:
-        names = list(known)
-        body = expr.xreplace(self._sizes(expr))
-        return self.w.call(body, names)(*(known[g][:, 0] for g in names)) if body != 0 else 0.0
+    def shared(self, expr: Expr, known: Mapping[Any, Any]) -> Any:
+        """What belongs to no site, at values of global variables."""
+        if expr == 0:
+            return 0.0
+        names = tuple(known)
+        function = self._remembered((expr, names), lambda: self.w.call(expr.xreplace(self._sizes(expr)), names))
+        return function(*(known[g][:, 0] for g in names))
 
     def _sizes(self, expr: Expr) -> dict[Any, Any]:
         return {s: Float(self.w.size(s.kind)) for s in expr.atoms(SiteCount)}
 
     def values(self, x: Mapping[Any, np.ndarray]) -> dict[Global, np.ndarray]:
         """The values of the global variables, one row a configuration."""
-        out: dict[Global, np.ndarray] = {}
-        for g, condition in self.tied.items():
-            scale = float(-condition.shared.diff(g).xreplace(self.w.numbers | self._sizes(condition.shared)))
-            out[g] = self._total(condition, x)[:, None] / scale
-        return out
+        return {g: self._total(c, x)[:, None] / self.scale(g) for g, c in self.tied.items()}
+
+    def scale(self, g: Global) -> float:
+        """What a sum over sites is divided by to be a global variable."""
+        return float(self._remembered(g, lambda: self._scale(g)))
+
+    def _scale(self, g: Global) -> float:
+        shared = self.tied[g].shared
+        return float(-shared.diff(g).xreplace(self.w.numbers | self._sizes(shared)))
 
     def energy(self, x: Mapping[Any, np.ndarray], tied: Mapping[Global, np.ndarray]) -> Any:
         """The energy that belongs to no site; out of reach where a condition does not hold."""
-        total = self._shared(self.w.system.collective.energy, tied)
+        total = self.shared(self.w.system.collective.energy, tied)
         for condition in self.held:
-            value = self._total(condition, x) + self._shared(condition.shared, tied)
+            value = self._total(condition, x) + self.shared(condition.shared, tied)
             size = max(self.w.instance.size.values())
             missed = np.abs(value) if condition.equality else np.maximum(-value, 0.0)
             # the farther away the worse: moves lead there from wherever samples begin

@@ -120,6 +120,12 @@ def shared_terms(theory: Theory) -> Iterator[Shared]:
 def check_minimum(theory: Theory) -> None:
     """Refuse a theory whose minimum is not a sum over sites and couplings; raises UnsupportedLaw."""
     record, supported = theory.system.record, "convex problems that hear scalar fields"
+    if record is None and theory.system.weights:
+        raise UnsupportedLaw(
+            "How a free energy, or the lowest of several minima, varies between instances is not derived.",
+            supported,
+            "simulate(...), whose instances show it",
+        )
     if record is None:
         raise UnsupportedLaw("A system of equations minimizes nothing, so that no minimum varies.", supported)
     if theory.is_naive:

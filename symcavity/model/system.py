@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Self
 
@@ -41,8 +41,8 @@ from symcavity.model.system_checks import check_fixed, check_labels, check_laws
 @without(
     "assuming_positive", "brought", "conditions", "declared", "drawn_anew", "fields", "fields_in", "flowing",
     "global_conditions", "initial", "is_bipartite", "laws", "motion", "origin", "own", "partners", "ranges",
-    "record", "rewritten", "sent_by", "shared", "shared_pairs", "stated", "typed", "collective", "with_parameters",
-    "without_value",
+    "record", "rewritten", "sent_by", "shared", "shared_pairs", "stated", "typed", "collective", "where",
+    "with_parameters", "without_value",
 )  # fmt: skip
 class System(ByContent):
     """A system of kinds of sites, read and validated: what :class:`symcavity.BipartiteSystem` holds."""
@@ -309,6 +309,10 @@ class System(ByContent):
             pairs = {with_moments(other): rho for other, rho in coupling.correlation.items()}
             return coupling.copied(coupling.name, known, pairs)
 
+        return self.where(marked)
+
+    def where(self, marked: Callable[[Any], Any]) -> Self:
+        """Return the same system with a function applied to all of its expressions."""
         return type(self)(
             [Equation(marked(e.lhs), marked(e.rhs)) for e in self.declared],
             [*(marked(pair) for pair in self.conditions), *self.stated],

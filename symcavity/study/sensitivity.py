@@ -64,7 +64,7 @@ def slope(solution: Solution, observable: Any, parameter: Any) -> Any:
         raise UnsupportedLaw(f"{what} no exact derivative.", "solutions of closed equations")
     parameter = symbol_of(task, parameter)
     if parameter not in given.exact or parameter not in {*task.parameters, *task.ratios}:
-        known = [str(s) for s in (*task.parameters, *task.ratios) if s in given.exact]
+        known = [str(s) for s in (*task.parameters, *task.ratios) if s in given.told]
         raise ValuesError(f"{parameter} is not a parameter with a value here.", ", ".join(known) or "none")
     unknowns = [*task.unknowns, *given.solve_for]
     sides = task.absorbed(given.laws)

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize
 from sympy import Eq, Heaviside, Rational, Sum, Symbol
 
 from symcavity import (
@@ -14,6 +14,7 @@ from symcavity import (
     N,
     P,
     Problem,
+    Quenched,
     Sites,
     UnsupportedLaw,
     ValuesError,
@@ -257,3 +258,62 @@ def test_no_configuration_tells_a_multiplier():
         simulated[multiplier]
     run = spiked_matrix.problem.message_passing({spiked_matrix.snr: 4}, N=300, seeds=2, steps=40)
     assert run[multiplier][-1].mean == pytest.approx(2 * run[overlap][-1].mean, abs=1e-9)  # lambda/2 of it
+
+
+# -- sums that losses weigh, at zero temperature -----------------------------------------------------
+
+
+def with_means(states):
+    """Couplings with a mean along a label: what data hear holds a sum over all sites."""
+    y, t = Quenched("y", mu), Quenched("t", i)
+    z = Coupling("z", mean=y[mu] * t[i] / N)
+    values = {alpha: half, y: {1: half, -1: half}, t: {1: half, -1: half}}
+    return Sum((Sum(z[mu, i] * states[i], (i, 1, N)) - y[mu]) ** 2, (mu, 1, P)) / 2, values
+
+
+def cost_of(one):
+    """The loss of some configurations of an instance, from its couplings, labels and teacher."""
+    ((f,),) = (one.w.weighed(kind).values() for kind in one.w.heard)
+    label, teacher = (next(v for q, v in one.w.quenched.items() if q.family.name == name) for name in "yt")
+    couplings = one.w.instance.matrix(f)
+
+    def cost(rows):
+        heard = rows @ couplings.T + (rows @ teacher)[:, None] * label / len(teacher)
+        return np.sum((heard - label) ** 2, axis=1) / 2
+
+    return cost
+
+
+def test_the_lowest_configuration_beside_means_of_couplings():
+    """Losses know a sum over all sites, however the minimum is looked for: a raw NameError was raised."""
+    loss, values = with_means(s)
+    rows = np.array(list(product((-1.0, 1.0), repeat=8)))
+    for method in ("enumeration", "annealing"):
+        for one in Problem(loss).simulate(values, N=8, seeds=2, method=method, sweeps=60).instances:
+            ((found,),) = one.measure.x.values()
+            cost = cost_of(one)
+            assert cost(found[None])[0] == pytest.approx(cost(rows).min(), rel=1e-12)
+            force = -sum(cost_forces(one, found)) / 4
+            assert one.value(average(Problem(loss)["lambda"][mu])) == pytest.approx(force, rel=1e-12)
+
+
+def cost_forces(one, row):
+    """The slopes of the losses of an instance at a configuration, datum by datum."""
+    ((f,),) = (one.w.weighed(kind).values() for kind in one.w.heard)
+    label, teacher = (next(v for q, v in one.w.quenched.items() if q.family.name == name) for name in "yt")
+    return one.w.instance.matrix(f) @ row + label * (teacher @ row) / len(row) - label
+
+
+def test_descent_beside_means_of_couplings():
+    """A double well: the slope of what all sites tell together, against a minimizer that differs the energy."""
+    loss, values = with_means(w)
+    problem = Problem(loss + Sum((w[i] ** 2 - 1) ** 2, (i, 1, N)) - Sum(w[i], (i, 1, N)) ** 2 / (4 * N))
+    for one in problem.simulate(values, N=6, seeds=2):
+        cost = cost_of(one)
+
+        def energy(row, cost=cost):
+            return cost(row[None])[0] + np.sum((row**2 - 1) ** 2) - np.sum(row) ** 2 / 24
+
+        best = min(minimize(energy, start, tol=1e-10).fun for start in product((-1.0, 1.0), repeat=6))
+        ((found,),) = one.measure.x.values()
+        assert energy(found) == pytest.approx(best, rel=1e-8)

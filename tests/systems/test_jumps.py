@@ -334,11 +334,30 @@ def test_pairs_that_push_away():
         assert float(one) == pytest.approx(float(other), rel=1e-13)
 
 
-def test_labels_whose_sign_is_open_are_refused_at_their_values():
+def test_labels_of_both_signs_turn_what_jumps():
+    """Labels that are given: at a margin of zero they are a symmetry, and the errors those of Gardner and Derrida."""
     label = Quenched("y", mu)
     counted = Problem(Sum(Heaviside(-label[mu] * heard), (mu, 1, P)), [Eq(Sum(w[i] ** 2, (i, 1, N)), N)])
-    with pytest.raises(ValuesError, match="positive values"):
-        counted.cavity().solve({alpha: 3, label: {1: Rational(1, 2), -1: Rational(1, 2)}})
+    found = counted.cavity().solve({alpha: 4, label: {1: Rational(1, 2), -1: Rational(1, 2)}})
+    c = brentq(lambda c: 4 * (norm.cdf(c) - 0.5 - c * norm.pdf(c)) - 1, 1e-3, 40, xtol=1e-15)
+    wrong = average(Heaviside(-label[mu] * counted["h"][mu]))
+    assert float(found[wrong]) == pytest.approx(norm.cdf(-c), rel=1e-10)
+
+
+def test_the_force_of_a_jump_is_not_measured():
+    """Counted errors push nowhere: what messages are is named, where a raw NameError was raised."""
+    sim = ERRORS.simulate({alpha: 2}, N=8, seeds=2)
+    with pytest.raises(UnsupportedLaw, match=r"do not measure .*lambda\[mu\]"):
+        sim[average(ERRORS["lambda"][mu] ** 2)]
+
+
+def test_how_a_lowest_minimum_varies_is_refused_by_its_name():
+    """It is no system of equations, which minimizes nothing; instances show what is asked for."""
+    theory = MAGNET.cavity()
+    with pytest.raises(UnsupportedLaw, match="lowest of several minima, varies between instances is not derived"):
+        theory.fluctuations()
+    with pytest.raises(UnsupportedLaw, match="simulate"):
+        theory.solve({}).variance("objective")
 
 
 def by_hand(load, ridge):
@@ -382,7 +401,17 @@ def test_the_labels_of_a_teacher_where_the_student_jumps():
     assert [float(found[o]) for o in shown] == pytest.approx(by_hand(3, 0.5), rel=1e-3)  # of a grid that has jumps
 
 
-@pytest.mark.parametrize("price", [sign(w[i]) ** 2, Abs(sign(w[i])), Piecewise((1, Ne(w[i], 0)), (0, True))])
+@pytest.mark.parametrize(
+    "price",
+    [
+        sign(w[i]) ** 2,
+        Abs(sign(w[i])),
+        Piecewise((1, Ne(w[i], 0)), (0, True)),
+        2 * Heaviside(Abs(w[i])) - 1,  # a step is one half where it begins
+        Heaviside(w[i] ** 2, 0),
+        sign(Abs(w[i])),
+    ],
+)
 def test_a_price_for_what_is_not_zero_however_it_is_spelled(price):
     """One but for a point: its lowest value is there, which only the lowest minimum sees; no convex problem has it."""
     squares = Sum(residue**2, (mu, 1, P)) / 2 + Sum(gamma * w[i] ** 2 / 2, (i, 1, N))

@@ -18,6 +18,7 @@ from symcavity import (
     Quenched,
     UnstableSolution,
     UnsupportedLaw,
+    ValuesError,
     alpha,
     average,
     i,
@@ -267,3 +268,37 @@ def test_instances_do_not_depend_on_units():
         sizes.append(simulation[average(w[i] ** 2)].mean / float(unit) ** 2)
     assert sizes == pytest.approx([sizes[1]] * 3, rel=1e-6)
     assert sizes[1] > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("shape", "unit"), [("well", Rational(1, 10**9)), ("well", 10**9), ("split", 10**3), ("split", 10**9)]
+)
+def test_the_theory_does_not_depend_on_units(shape, unit):
+    """Numbers of a declaration are given like values: no solution was found where they were far from one."""
+    gap, v = residue / unit, w[i] / unit
+    if shape == "well":
+        problem = Problem(Sum(gap**2, (mu, 1, P)) / 2 + Sum((v**2 - 1) ** 2, (i, 1, N)) / 2)
+        plain, values = well().cavity().solve({alpha: half, c: half, **TEACHER}), {alpha: half, **TEACHER}
+    else:
+        problem = Problem(Sum(gap**2 / (1 + gap**2), (mu, 1, P)) + Sum(v**2, (i, 1, N)) / 10)
+        values = {alpha: 1, **ROBUST}
+        plain = split().cavity().solve({gamma: Rational(1, 5), **values})
+    laws = {q: {k * unit: p for k, p in values[q].items()} for q in (t, e)}
+    found = problem.cavity().solve({**values, **laws})
+    for observable, power in ((average(w[i] ** 2), 2), (average(w[i] * t[i]), 2), (response(w), 2)):
+        assert float(found[observable]) == pytest.approx(float(plain[observable]) * float(unit) ** power, rel=1e-10)
+
+
+@pytest.mark.parametrize("unit", [Rational(1, 10**9), 10**9])
+def test_energies_do_not_depend_on_units(unit):
+    """The same, for the unit of the energy; a value that is missing is named, and no number."""
+    problem = Problem(unit * (Sum(residue**2, (mu, 1, P)) / 2 + Sum((w[i] ** 2 - 1) ** 2, (i, 1, N)) / 2))
+    theory, values = problem.cavity(), {alpha: half, **TEACHER}
+    found, plain = theory.solve(values), well().cavity().solve({c: half, **values})
+    for observable, power in ((average(w[i] ** 2), 0), (response(w), -1)):
+        assert float(found[observable]) == pytest.approx(float(plain[observable]) * float(unit) ** power, rel=1e-10)
+    energies = found[theory.free_energy], plain[well().cavity().free_energy]
+    assert float(energies[0]) == pytest.approx(float(energies[1]) * float(unit), rel=1e-10)
+    assert str(found).splitlines()[0] == str(plain).splitlines()[0].replace("c = 1/2, ", "")
+    with pytest.raises(ValuesError, match=r"alpha = P/N is not given.*\n.*values for alpha, e, t"):
+        theory.solve(TEACHER)

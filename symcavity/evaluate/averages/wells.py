@@ -18,6 +18,7 @@ Law = Callable[[np.ndarray], tuple[Any, Any, Any]]  # the slope of the well, its
 
 EVEN, LEVELLED, CLOSER, OUTWARDS = 129, 128, 17, 40  # points: at equal distances or changes; at a turn; outwards
 ZOOMS, POLISHED, DOUBLINGS = 2, 40, 500
+SIZES, STRIDE = 320, 8  # powers of two at which places are looked for
 DONE, ROUNDING = 4e-15, 1e-14
 
 
@@ -163,8 +164,9 @@ def hull_of(law: Law, reach: float, shape: Sequence[int], *, each: bool = False)
 def _ends(at: Any, reach: float, rows: int, *, each: bool) -> np.ndarray:
     """Between which places the slope of a well lies within reach: beyond the last point at which it does."""
     out = []
+    size = _size(at, reach, rows)
     for way in (-1.0, 1.0):
-        far = np.ones(rows)
+        far = size
         for _ in range(DOUBLINGS):
             steps = np.geomspace(1.0, 2.0**12, 25)
             beyond = way * at(way * far[:, None] * steps)[0]
@@ -184,6 +186,16 @@ def _ends(at: Any, reach: float, rows: int, *, each: bool) -> np.ndarray:
         last = places.shape[-1] - 1 - np.argmax(inside[:, ::-1], axis=-1)
         out.append(way * places[np.arange(rows), np.minimum(last + 1, places.shape[-1] - 1)])
     return np.array(out)
+
+
+def _size(at: Any, reach: float, rows: int) -> np.ndarray:
+    """How far out the slope of each well lies within reach, in powers of two: in whatever units places are given."""
+    places = 2.0 ** np.arange(-SIZES, SIZES + 1, STRIDE)
+    each = np.broadcast_to(places, (rows, places.size))
+    psi = np.stack([-at(-each)[0], at(each)[0]])
+    within = np.any(psi <= reach, axis=0)  # where it is no number it overflows
+    last = within.shape[-1] - 1 - np.argmax(within[:, ::-1], axis=-1)
+    return np.where(np.any(within, axis=-1), places[np.minimum(last + 1, places.size - 1)], places[0])
 
 
 def _levelled(x: np.ndarray, psi: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.numbers import exact_value
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.model.averages import Average
+from symcavity.model.far_numbers import FarNumber
 from symcavity.model.kinds import Kind, N, SiteCount
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.model.ranges import check_ranges
@@ -130,7 +131,8 @@ def symbol_of(task: Task, key: Any) -> Any:
 
 def names(task: Task) -> str:
     """Say in words what takes values."""
-    found = [str(s) for s in (*task.parameters, *task.ratios)] + [q.name for q in task.quenched if q.law is None]
+    plain = (s for s in task.parameters if not isinstance(s, FarNumber))
+    found = [str(s) for s in (*plain, *task.ratios)] + [q.name for q in task.quenched if q.law is None]
     return ", ".join([*found, *(map(str, reversed(task.sizes)) if task.sizes_used else [])])
 
 

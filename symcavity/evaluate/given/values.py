@@ -33,6 +33,7 @@ from symcavity.method.stability import Gains
 from symcavity.model.averages import Average
 from symcavity.model.dimensions import Dimensions, dimensions_of
 from symcavity.model.equations import Equation
+from symcavity.model.far_numbers import FarNumber
 from symcavity.model.kinds import Kind, N, SiteCount
 from symcavity.model.quantities import Quenched
 from symcavity.sites.sets.averages import ProjectionAverage
@@ -302,6 +303,11 @@ class Given:
             return self
         laws = {kind: units.law(law) for kind, law in self.laws.items()}
         return replace(self, exact=units.inward(self.exact), laws=laws, units=units, declared=self)
+
+    @property
+    def told(self) -> dict[Symbol, Any]:
+        """The values that a user gave, without the numbers of the declaration."""
+        return {k: v for k, v in self.as_declared.exact.items() if not isinstance(k, FarNumber)}
 
     @property
     def as_declared(self) -> Given:

@@ -241,7 +241,7 @@ class Solution(Scattering):
             )
         raise ValuesError(
             f"{missing[0]} in {key} is neither an unknown nor a parameter of this theory.",
-            ", ".join(str(s) for s in (*self._task.units, *self.values, *self._given.exact)),
+            ", ".join(str(s) for s in (*self._task.units, *self.values, *self._given.told)),
         )
 
     def sharpen(self, guard: int) -> int:
@@ -382,7 +382,7 @@ class Solution(Scattering):
 
     def _point(self) -> str:
         """Where it was solved, in a line."""
-        return ", ".join(f"{k} = {_brief(v)}" for k, v in {**self.given.exact, **self.beside}.items())
+        return ", ".join(f"{k} = {_brief(v)}" for k, v in {**self.given.told, **self.beside}.items())
 
     def _repr_html_(self) -> str:
         from symcavity.writing.displays import Formula, html

@@ -39,7 +39,7 @@ UNSEEN = mp.mpf(10) ** -2000  # below this no digits of other unknowns tell a di
 
 def where(given: Given) -> str:
     """The values that were given, in a line."""
-    shown = {k: v for k, v in given.as_declared.exact.items() if k not in (N, P)}
+    shown = {k: v for k, v in given.told.items() if k not in (N, P)}
     return ", ".join(f"{k} = {v}" for k, v in shown.items()) or "these values"
 
 

@@ -14,10 +14,12 @@ from sympy import (
     Eq,
     Expr,
     GreaterThan,
+    Heaviside,
     KroneckerDelta,
     LessThan,
     Max,
     Mul,
+    Ne,
     Piecewise,
     Pow,
     Rational,
@@ -41,7 +43,7 @@ from symcavity.model.site_sums import expand_components, kind_of_sum, outer_sums
 class Spellings(Rewriting):
     """``u/Abs(u)`` is ``sign(u)``, ``cosh(u) + sinh(u)`` is ``exp(u)``, ``v + Abs(v)`` the positive part of 2 v.
 
-    ``KroneckerDelta(w[i], 0)`` is a case.
+    ``KroneckerDelta(w[i], 0)`` is a case, as is the step of a size, ``Heaviside(Abs(w[i]))``.
 
     Sums over components in a constraint are written out; a bound on the length of a vector of one site is one on its
     square.  A global variable that bounds a size is never
@@ -112,6 +114,13 @@ def _spelt(expr: Expr) -> Expr:
     for delta in expr.atoms(KroneckerDelta):  # one of states is a case: two real numbers are seldom equal
         if delta.has(Variable):
             expr = expr.xreplace({delta: Piecewise((S.One, Eq(*delta.args)), (S.Zero, True))})
+    for step in expr.atoms(Heaviside, sign):  # of what is not negative it tells where this vanishes
+        if step.args[0].is_nonnegative and step.has(Variable):
+            base, power = step.args[0].as_base_exp()
+            size = base if power.is_positive else step.args[0]
+            inner = size.args[0] if isinstance(size, Abs) else size
+            at_zero = S.Zero if isinstance(step, sign) else step.args[1]
+            expr = expr.xreplace({step: Piecewise((S.One, Ne(inner, 0)), (at_zero, True))})
     if expr.has(Abs):
         expr = expr.replace(lambda e: isinstance(e, Mul) and e.has(Abs), _signs)
         expr = expr.replace(lambda e: e.is_Add and e.has(Abs), _positive_parts)
