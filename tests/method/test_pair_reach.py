@@ -8,6 +8,7 @@ from sympy.stats import Normal
 from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, Quenched, System, UnsupportedLaw, alpha, i, mu
 from symcavity.method import reach
 from symcavity.method.reach import Reach
+from symcavity.witness.judge import judge
 
 x, z, w, v, t = *map(Coupling, "xz"), *map(Feature, "wv"), Quenched("t", i)
 e, f = Quenched("e", mu), Quenched("f", mu)
@@ -62,6 +63,12 @@ def test_two_margins_of_labels_of_their_own():
         assert float(solution.dimension(two["w_1"], over=over)) == pytest.approx(expected, rel=1e-9)
     with pytest.raises(UnsupportedLaw, match="nothing of y_1 reaches it"):
         solution.dimension(two["w_2"], over=ys[:1])
+
+
+def test_given_parts_are_judged_where_an_answer_vanishes():
+    """The first fit does not answer to what the second one hears."""
+    record = transferred().cavity().pair(over=[e], of=v).derivation
+    assert [verdict.ok for verdict in judge(record["pair.given"])] == [True]
 
 
 def test_what_has_one_value_does_not_vary():
