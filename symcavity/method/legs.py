@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from sympy import Expr
 
-from symcavity.model.families import families
 from symcavity.model.kinds import Kind
-from symcavity.model.quantities import Quenched, site_quantities
+from symcavity.model.quantities import site_quantities
 from symcavity.sites.protocol import Heard
-from symcavity.sites.site import Site
 
 
 @dataclass(frozen=True)
@@ -39,14 +37,21 @@ class Leg:
         return "".join(dict.fromkeys(names))
 
 
-def parameters_of(site: Site, legs: Iterable[Leg]) -> list[Quenched]:
-    """The quenched parameters of a site: those of its law, and of what it sends, such as ``t`` in ``t - w``.
+@dataclass(frozen=True)
+class Ends:
+    """The ends of what joins two sites.
 
-    What others answer to an emission that is given comes back to the site, and so its parameters are among these.
+    Attributes
+    ----------
+    over : tuple
+        What varies.
+    observed : Expr
+    legs : tuple of Leg
     """
-    sent = [leg.sent for leg in legs if leg.kind == site.kind and leg.sent is not None]
-    sent += [f.emission for h in site.heard for f in h.feedback]
-    return list(dict.fromkeys([*site.law.quenched(), *families(sent, Quenched)]))
+
+    over: tuple[Any, ...]
+    observed: Expr
+    legs: tuple[Leg, ...]
 
 
 Two = tuple[Leg, Leg]

@@ -24,7 +24,7 @@ from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.average import message_response
 from symcavity.method.close import kind_of_body
 from symcavity.method.heard import without_fields
-from symcavity.method.legs import Leg, Two
+from symcavity.method.legs import Ends, Leg, Two
 from symcavity.method.pair import Pair, reached
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average
@@ -64,10 +64,10 @@ class MovingPair(Pair):
 
     Attributes
     ----------
-    over : tuple of Time
+    reach : Ends
     """
 
-    over: tuple[Any, ...]
+    reach: Any
 
     @cached_property
     def _letters(self) -> tuple[str, str, str]:
@@ -201,7 +201,7 @@ def moving_pair_of(theory: Theory, observed: Any, over: Any) -> MovingPair:
             f"the time alone: noise and quantities that are drawn anew vary with it, [{system.time}]",
             EXAMPLE,
         )
-    return MovingPair(theory, (system.time,), *_legs(theory, observed_state(system, observed)))
+    return MovingPair(theory, Ends((system.time,), *_legs(theory, observed_state(system, observed))))
 
 
 def _legs(theory: Theory, observed: Expr) -> tuple[Expr, tuple[Leg, ...]]:

@@ -28,8 +28,9 @@ from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.average import coupling_covariance, message_response
 from symcavity.method.close import kind_of_body
 from symcavity.method.heard import without_fields
-from symcavity.method.legs import Leg, Two, parameters_of
+from symcavity.method.legs import Leg, Two
 from symcavity.method.pair_given import GivenFields
+from symcavity.method.reach import Reach
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
@@ -49,20 +50,30 @@ class Pair:
     Attributes
     ----------
     theory : Theory
-    over : tuple of Quenched
-        What varies.
-    observed : Expr
-        The quantity of one site whose covariances are asked for.
-    legs : tuple of Leg
+    reach : Reach
+        What varies, and leads to the observed quantity.
     given : GivenFields or None
         The given parts of the fields of all sites; None where what sites send has no mean over what varies.
     """
 
     theory: Theory
-    over: tuple[Quenched, ...]
-    observed: Expr
-    legs: tuple[Leg, ...]
+    reach: Reach
     given: GivenFields | None = None
+
+    @property
+    def over(self) -> tuple[Quenched, ...]:
+        """What varies."""
+        return self.reach.over
+
+    @property
+    def observed(self) -> Expr:
+        """The quantity of one site whose covariances are asked for."""
+        return self.reach.observed
+
+    @property
+    def legs(self) -> tuple[Leg, ...]:
+        """The ends of what joins two sites."""
+        return self.reach.legs
 
     def beside_means(self) -> Pair:
         """The same where what sites send has a mean over what varies: a part of each field is given with it.
@@ -74,7 +85,14 @@ class Pair:
         """
         if self.theory.system.weights:
             raise _refused("thermal means that have a mean over what varies")
-        return replace(self, given=GivenFields(self.theory, self.over, self.legs))
+        return replace(self, given=GivenFields(self.theory, self.reach))
+
+    def without(self, still: Sequence[Quenched]) -> Pair:
+        """The same where some of what is named does not vary, as it has one value."""
+        if not still:
+            return self
+        left = tuple(q for q in self.over if q not in still)
+        return _beside_what_is_given(replace(self, reach=replace(self.reach, over=left), given=None))
 
     @property
     def kind(self) -> Kind:
@@ -118,7 +136,7 @@ class Pair:
         assert heard is not None  # noqa: S101 - one of each
         assert sent is not None  # noqa: S101
         answer = message_response(self.theory.system, sent, heard.declared)
-        return heard.factor * self._varied(a.kind, answer) if answer != 0 else S.Zero
+        return self._varied(a.kind, heard.factor * answer) if answer != 0 else S.Zero
 
     def at_sites(self, row: Two, column: Two) -> Expr:
         """An entry of ``P``: of a kind's sites, in units of N."""
@@ -140,11 +158,9 @@ class Pair:
 
     def _varied(self, kind: Kind, body: Expr) -> Expr:
         """An average over what varies at a site, at given parameters of the site."""
-        site = self.theory.inserted[kind]
-        own = [q for q in parameters_of(site, self.legs) if q not in self.over]
-        if not own:
+        if all(q in self.over for q in self.reach.parameters(kind)):
             return self.theory.observable(Average(body))
-        return site.ensemble.at_site(body).xreplace(self.theory.binding)
+        return self.theory.inserted[kind].ensemble.at_site(body).xreplace(self.theory.binding)
 
     @staticmethod
     def over_sites(expr: Expr) -> Expr:
@@ -248,14 +264,8 @@ def pair_of(theory: Theory, observed: Any, over: Any) -> Pair:
     kind_of_body(body)
     if body.atoms(Average) or body.has(SiteResponse):
         raise DeclarationError(f"{observed} is not a quantity of one site.", "w, w[i] - t[i], xi[mu]", EXAMPLE)
-    legs: list[Leg] = []
-    for kind, site in theory.inserted.items():
-        sent = [f.emission for f in theory.system.fields if f.sender == kind and f.states()]
-        sent += [body] if kind == kind_of_body(body) else []
-        legs += [Leg(kind, sent=e) for e in dict.fromkeys(sent)]
-        legs += [Leg(kind, field=h) for h in site.heard if h.declared.states()]
-    found = Pair(theory, varied, body, tuple(legs))
-    return found.beside_means() if _is_mixed(found) or found.differs else found
+    found = Pair(theory, Reach(theory, varied, body, kind_of_body(body)))
+    return _beside_what_is_given(found)
 
 
 def first_sent(theory: Theory) -> Expr:
@@ -279,14 +289,18 @@ def _refuse(theory: Theory) -> None:
             raise _refused(f"{f.coupling.family}, whose variance differs from site to site")
 
 
+def _beside_what_is_given(pair: Pair) -> Pair:
+    return pair.beside_means() if _is_mixed(pair) or pair.differs else pair
+
+
 def _is_mixed(pair: Pair) -> bool:
     """Whether a kind of sites has parameters that vary beside others, or fields, that are given."""
-    mixed = False
-    for site in pair.theory.inserted.values():
-        own = parameters_of(site, pair.legs)
+    mixed, reach = False, pair.reach
+    for kind in dict.fromkeys(leg.kind for leg in pair.legs):
+        own = reach.parameters(kind)
         if labels := [q for q in own if q.given is not None and (q not in pair.over or q.low is not None)]:
             raise _refused(f"{labels[0]}, drawn on a field, where it is given or a count")
-        mixed |= 0 < sum(q in pair.over for q in own) < len(own) or not all(h.declared.states() for h in site.heard)
+        mixed |= 0 < sum(q in pair.over for q in own) < len(own) or not all(map(reach.varies, reach.fields(kind)))
     return mixed
 
 

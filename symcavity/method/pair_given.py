@@ -21,7 +21,8 @@ from sympy import Abs, Add, Expr, S, Symbol, cancel
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import message_response
-from symcavity.method.legs import Leg, Two, parameters_of
+from symcavity.method.legs import Leg, Two
+from symcavity.method.reach import Reach
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average
 from symcavity.model.complementary import Complementary
@@ -46,9 +47,8 @@ class GivenPart:
     ----------
     theory : Theory
     kind : Kind
-    over : tuple of Quenched
-        What varies.
-    legs : tuple of Leg
+    reach : Reach
+        What varies, and leads to the observed quantity.
     fields : dict
         The given part of each field, as a parameter of the site.
     left : dict
@@ -57,31 +57,33 @@ class GivenPart:
 
     theory: Theory
     kind: Kind
-    over: tuple[Quenched, ...]
-    legs: tuple[Leg, ...]
+    reach: Reach
     fields: dict[Heard, Quenched]
     left: Covariances
 
     @property
     def given(self) -> list[Quenched]:
         """The parameters of a site that do not vary, beside its fields."""
-        return [q for q in parameters_of(self.theory.inserted[self.kind], self.legs) if q not in self.over]
+        return [q for q in self.reach.parameters(self.kind) if q not in self.reach.over]
 
     @property
     def trained(self) -> tuple[Heard, ...]:
         """The fields a part of which varies."""
-        return tuple(h for h in self.theory.inserted[self.kind].heard if h.declared.states())
+        return tuple(filter(self.reach.varies, self.fields))
 
     @cached_property
     def site(self) -> Site:
         """The site that hears the given part of each field beside the part that varies."""
         site = self.theory.inserted[self.kind]
-        varies = {h: h.declared.symbol if h in self.trained else S.Zero for h in self.fields}
-        rule = {h.declared.symbol: varies[h] + m.at_site() for h, m in self.fields.items()}
-        equations = tuple(Equation(e.lhs.xreplace(rule), e.rhs.xreplace(rule)) for e in site.law.equations)
-        pairs = tuple(Complementary(*(q.xreplace(rule) for q in p.pair)) for p in site.law.pairs)
+        rule = {}
+        for h, m in self.fields.items():  # of a field that does not vary what comes back is left
+            varies = h.declared.symbol if h in self.trained else h.effective().xreplace({h.eta: S.Zero})
+            rule[h.declared.symbol] = varies + m.at_site()
+        known = self.reach.law(self.kind)
+        equations = tuple(Equation(e.lhs.xreplace(rule), e.rhs.xreplace(rule)) for e in known.equations)
+        pairs = tuple(Complementary(*(q.xreplace(rule) for q in p.pair)) for p in known.pairs)
         fields = tuple(h.declared for h in self.trained)
-        law = replace(site.law, equations=equations, pairs=pairs, fields=fields)
+        law = replace(known, equations=equations, pairs=pairs, fields=fields)
         problem = replace(site.problem, law=law, heard=self.trained)
         strategy, solution = solved_by(problem)
         signs = {f.signed(s): s for f, s in solution.signs.items()}
@@ -91,13 +93,13 @@ class GivenPart:
     @property
     def jumps(self) -> bool:
         """Whether the law, or a label, may jump with a field of given emissions."""
-        law = self.theory.inserted[self.kind].law
+        law = self.reach.law(self.kind)
         held = [e.difference for e in law.equations] + [q for p in law.pairs for q in p.pair]
         return any(e.has(*JUMPS, Abs) for e in (*held, *(q.law for q in law.quenched() if q.given is not None)))
 
     def over_fields(self, body: Expr) -> Expr:
         """The average over the parts of its fields and the labels that vary, at given parameters of the site."""
-        drawn = [q for q in self.theory.inserted[self.kind].law.quenched() if q.given is not None]
+        drawn = [q for q in self.reach.parameters(self.kind) if q.given is not None]
         return self._over_labels(body, drawn).xreplace(self.theory.binding) if body != 0 else S.Zero
 
     def _over_labels(self, body: Expr, labels: list[Quenched]) -> Expr:
@@ -116,30 +118,40 @@ class GivenFields:
     Attributes
     ----------
     theory : Theory
-    over : tuple of Quenched
-        What varies.
-    legs : tuple of Leg
+    reach : Reach
+        What varies, and leads to the observed quantity.
     """
 
     theory: Theory
-    over: tuple[Quenched, ...]
-    legs: tuple[Leg, ...]
+    reach: Reach
+
+    @property
+    def over(self) -> tuple[Quenched, ...]:
+        """What varies."""
+        return self.reach.over
+
+    @property
+    def legs(self) -> tuple[Leg, ...]:
+        """The ends of what joins two sites."""
+        return self.reach.legs
 
     @cached_property
     def parts(self) -> dict[Kind, GivenPart]:
         """A site of each kind."""
         taken, out = self._taken, dict[Kind, GivenPart]()
         for kind, site in self.theory.inserted.items():
-            heard = site.heard
+            if kind not in {leg.kind for leg in self.legs}:
+                continue
+            heard = self.reach.fields(kind)
             fields = {h: Quenched(fresh_name(taken, f"m_{h.declared.symbol}"), kind.index) for h in heard}
             left: Covariances = {}
             for k, h in enumerate(heard):
                 for g in heard[: k + 1]:
                     name = "_".join(dict.fromkeys(str(f.declared.symbol) for f in (h, g)))
                     symbol = OrderParameter(fresh_name(taken, f"v_{name}"), real=True, positive=h == g or None)
-                    fixed = site.covariance[h.eta, g.eta] == 0 or not (h.declared.states() and g.declared.states())
+                    fixed = site.covariance[h.eta, g.eta] == 0 or not (self.reach.varies(h) and self.reach.varies(g))
                     left[h, g] = left[g, h] = S.Zero if fixed else symbol
-            out[kind] = GivenPart(self.theory, kind, self.over, self.legs, fields, left)
+            out[kind] = GivenPart(self.theory, kind, self.reach, fields, left)
         return out
 
     @cached_property
@@ -165,6 +177,12 @@ class GivenFields:
                     letter = "c" if a.sent is not None and b.sent is not None else "r"
                     out[a, b] = out[b, a] = self._variable(letter, a.kind, "_".join(dict.fromkeys((b.name, a.name))))
         return out
+
+    @cached_property
+    def bounds(self) -> dict[SiteQuantity, tuple[SiteQuantity, SiteQuantity]]:
+        """Of each covariance the two variances whose product bounds its square."""
+        both = {two: name for two, name in self.names.items() if all(leg.sent is not None for leg in two)}
+        return {name: (both[a, a], both[b, b]) for (a, b), name in both.items()}
 
     def local(self, a: Leg, b: Leg) -> Expr:
         """The covariance, or the mean response, of one site: its name."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sympy import Expr, Sum
 
 from symcavity.method.average import message_response
-from symcavity.method.legs import Two, parameters_of
+from symcavity.method.legs import Two
 from symcavity.method.naming import at_zero
 from symcavity.method.pair import Pair
 from symcavity.method.pair_given import GivenFields
@@ -157,8 +157,8 @@ def dimension_name(pair: Pair) -> str:
 def _local(pair: Pair) -> list[Equation]:
     """The mean responses and mean squares in the equations that are not order parameters themselves."""
     theory, found = pair.theory, dict[Expr, Expr]()
-    for kind, site in theory.inserted.items():
-        if any(q not in pair.over for q in parameters_of(site, pair.legs)):
+    for kind in theory.inserted:
+        if any(q not in pair.over for q in pair.reach.parameters(kind)):
             continue
         legs = [leg for leg in pair.legs if leg.kind == kind]
         fields = [leg.field.declared for leg in legs if leg.field is not None]

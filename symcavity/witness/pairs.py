@@ -49,10 +49,11 @@ class LinearInstances:
     def __init__(self, pair: Pair, solution: Any) -> None:
         self.pair, self.solution, self.theory = pair, solution, pair.theory
         self.beside = None if pair.given is None else GivenNumbers(solution, pair.given)
-        share = {kind: self.number(kind.ratio) if kind != FEATURE else 1.0 for kind in self.theory.inserted}
+        kinds = self.theory.inserted if self.beside is None else dict.fromkeys(leg.kind for leg in pair.legs)
+        share = {kind: self.number(kind.ratio) if kind != FEATURE else 1.0 for kind in kinds}
         self.features = int(SITES / sum(share.values()))
         self.count = {kind: max(round(r * self.features), 2) for kind, r in share.items()}
-        self.sites = {kind: self._site(kind) for kind in self.theory.inserted}
+        self.sites = {kind: self._site(kind) for kind in kinds}
 
     def number(self, expr: Any) -> float:
         """The number of an expression at the solution."""
@@ -64,11 +65,15 @@ class LinearInstances:
         emissions = [f.emission for f in theory.system.fields if f.sender == kind and f.states()]
         emissions = list(dict.fromkeys([*([self.pair.observed] if kind == self.pair.kind else []), *emissions]))
         heard = [h for h in site.heard if h.declared.states()]
+        if self.beside is not None:  # what does not vary has no covariances
+            ends = [leg for leg in self.pair.legs if leg.kind == kind]
+            emissions = [e for e in emissions if any(leg.sent == e for leg in ends)]
+            heard = [h for h in heard if any(leg.field == h for leg in ends)]
         local = self._local if self.beside is None else self._beside
         rows = [local(kind, emissions, heard, point) for point, _ in self.points(kind)]
         weights = [weight for _, weight in self.points(kind)]
-        ends = np.round(np.cumsum([0.0, *weights]) * self.count[kind]).astype(int)
-        which = np.random.default_rng(SEEDS).permutation(np.repeat(np.arange(len(rows)), np.diff(ends)))
+        cuts = np.round(np.cumsum([0.0, *weights]) * self.count[kind]).astype(int)
+        which = np.random.default_rng(SEEDS).permutation(np.repeat(np.arange(len(rows)), np.diff(cuts)))
         slopes, noise = (np.array([row[k] for row in rows])[which] for k in (0, 1))
         return _Site(emissions, [h.declared for h in heard], slopes, noise)
 
@@ -125,7 +130,7 @@ class LinearInstances:
         local, size, known = found
         back = np.zeros((len(heard), len(emissions)))
         for b, h in enumerate(heard):
-            for k in (k for k in h.feedback if k.through.states()):  # what is given moves means alone
+            for k in (k for k in h.feedback if k.emission in emissions and k.through.states()):  # others move means
                 back[b, emissions.index(k.emission)] += self.number(self.theory.inserted[kind].means[k.symbol])
         left = size - local @ known.reshape(len(heard), len(heard)) @ local.T
         turn = np.linalg.inv(np.eye(len(emissions)) + local @ back)

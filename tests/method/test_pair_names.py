@@ -23,7 +23,7 @@ from symcavity import (
     i,
     mu,
 )
-from symcavity.method import legs, pair, pair_given
+from symcavity.method.reach import Reach
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import FEATURE
 from symcavity.witness.judge import judge
@@ -155,7 +155,7 @@ def test_a_teacher_of_signs_leaves_the_noise_of_a_linear_fit(drawn):
 
 def test_what_is_sent_back_to_what_is_given_counts_for_the_witness(monkeypatch):
     """The sabotage: a feature is not told what is given of it, which it hears through the labels."""
-    plain, t = legs.parameters_of, Quenched("t", i, law={3: HALF, -3: HALF})
+    plain, t = Reach.parameters, Quenched("t", i, law={3: HALF, -3: HALF})
     field = Sum(x[mu, i] * t[i], (i, 1, N))
     y = Quenched("y", mu, law={1: 1 / (1 + exp(-field)), -1: 1 / (1 + exp(field))}, given=field)
     gap = y[mu] - Sum(x[mu, i] * w[i], (i, 1, N))
@@ -167,11 +167,7 @@ def test_what_is_sent_back_to_what_is_given_counts_for_the_witness(monkeypatch):
 
     assert told()
 
-    def untold(site, found):
-        return plain(site, found) if site.kind != FEATURE else []
-
-    for module in (pair, pair_given):
-        monkeypatch.setattr(module, "parameters_of", untold)
+    monkeypatch.setattr(Reach, "parameters", lambda self, kind: plain(self, kind) if kind != FEATURE else [])
     assert not told()
 
 

@@ -26,7 +26,7 @@ def test_fits_with_masks_of_their_own_have_a_record():
     bagged = ConvexProblem(Sum(mask[mu] * loss, (mu, 1, P)) + weights).copies(2, share={mask: 0})
     theory = bagged.cavity()
     record = theory.pair(over=[e], of=bagged["w_1"]).derivation
-    assert len(record["pair.resolvent"].claims) > 10
+    assert len(record["pair.resolvent"].claims) > 5
     values = {gamma: half, e: Normal("e", 0, 1)}
     of_one = ConvexProblem(Sum(loss, (mu, 1, P)) + weights).cavity().solve({alpha: Rational(3, 2), **values})
     found = theory.solve({alpha: 3, **values}).dimension(bagged["w_1"], over=[e])  # half of the data are in a fit

@@ -6,8 +6,7 @@ from sympy import Abs, Rational, Sum, Symbol
 from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, i, mu
-from symcavity.method import pair as rules
-from symcavity.method import pair_given
+from symcavity.method.reach import Reach
 from symcavity.witness.judge import judge
 
 x, w, t, e, gamma = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("e", mu), Symbol("gamma", positive=True)
@@ -61,7 +60,6 @@ def test_a_sparse_fit_varies_with_the_noise_as_instances_do():
 
 def test_what_is_sent_counts_for_the_witness(monkeypatch):
     """The sabotage: only parameters of the law count as given, and the teacher is averaged over."""
-    for room in (rules, pair_given):
-        monkeypatch.setattr(room, "parameters_of", lambda site, _: site.law.quenched())
+    monkeypatch.setattr(Reach, "parameters", lambda self, kind: self.theory.inserted[kind].law.quenched())
     steps = {step.key: step for step in sparse().pair(over=[e]).derivation}
     assert not all(v.ok for v in judge(steps["pair.close"]))

@@ -27,7 +27,6 @@ COARSEST, LEVELS = 0.5, 6  # the step of the trapezoidal rule after them, and ho
 TOGETHER = 500  # sites
 STEPS = 100  # of Broyden's method
 CLOSED = 1e-13  # what overlaps of two draws may differ from their closures by, in units of those of one
-STILL = 100 * CLOSED  # of the largest mean product: smaller covariances are what closing and rounding leave of none
 
 Line = tuple[np.ndarray, np.ndarray]  # points and weights
 
@@ -81,8 +80,7 @@ class SiteValues:
         out = {name: np.concatenate([row[n] for row in rows]) for n, name in enumerate(self.off)}
         for name, off in self.off.items():
             if off != 0:
-                left = out[name] - np.prod([out[q] ** int(n) for q, n in off.as_powers_dict().items()], axis=0)
-                out[name] = np.where(abs(left) <= STILL * np.max(abs(out[name])), 0.0, left)
+                out[name] = out[name] - np.prod([out[q] ** int(n) for q, n in off.as_powers_dict().items()], axis=0)
         return out
 
     def refine(self) -> None:
@@ -125,12 +123,18 @@ class GivenNumbers:
                     site.refine()
                 self._close(level)
             seen = {kind: _moments(sites) for kind, sites in self.kinds.items()}
-            if before and all(_agree(before[kind], seen[kind]) for kind in seen):
+            if before and all(self._agree(before[kind], seen[kind], sites) for kind, sites in self.kinds.items()):
                 return
             before = seen
         raise NotConverged(
             "Averages over the given parts of fields did not settle.", hint="parameters that vary more widely"
         )
+
+    def _agree(self, one: np.ndarray, other: np.ndarray, sites: AtSites) -> bool:
+        """Whether two rules give the same, in units of what each is at most: covariances in those of variances."""
+        own = dict(zip(sites.values, np.sqrt(np.diag(other)), strict=True))
+        size = [np.sqrt(np.prod([own[q] for q in self.given.bounds.get(name, (name, name))])) for name in own]
+        return bool(np.all(abs(one - other) <= tolerances().ruled * np.outer(size, size)))
 
     def number(self, expr: Expr) -> Any:
         """The number of an expression in averages of names, and in what the solution knows."""
@@ -298,7 +302,3 @@ def _moments(sites: AtSites) -> np.ndarray:
     values = np.array(list(sites.values.values()))
     return (values * sites.weights) @ values.T
 
-
-def _agree(one: np.ndarray, other: np.ndarray) -> bool:
-    size = np.sqrt(np.diag(other))
-    return bool(np.all(abs(one - other) <= tolerances().ruled * np.outer(size, size)))

@@ -19,6 +19,7 @@ from symcavity.evaluate.solutions.two_sites import checked_pair
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.method.pair import Pair
 from symcavity.method.pair_resolvent import Resolvent
+from symcavity.method.reach import unreached
 
 LEVELS = 4  # of rules for densities of what is given
 NEARER, STEPS = 1 / 4, 9  # arguments, in mean eigenvalues, on the way to zero
@@ -170,7 +171,10 @@ def spectrum_of(solution: Any, pair: Pair, stability: Any) -> SiteSpectrum:
             kinds.append(LocalSpectrum(where, sites.matrices(entries), sites.weights))
     sent = np.array([leg.sent is not None for leg in legs])
     matrix = couplings.reshape(len(legs) ** 2, len(legs) ** 2)
-    return SiteSpectrum(Dyson(tuple(kinds), matrix, place[pair.target[0]], sent))
+    spectrum = SiteSpectrum(Dyson(tuple(kinds), matrix, place[pair.target[0]], sent))
+    if not spectrum.moments(1)[0] > 0:
+        raise unreached(pair.observed, pair.over)
+    return spectrum
 
 
 def _local(solution: Any, place: slice, entries: list[list[Expr]], number: Callable[[Expr], float]) -> LocalSpectrum:

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from sympy import Expr
 
 from symcavity.algebra.precision import alone, given_out, mp, with_digits
 from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.evaluate.averages.quenched import SiteLaw
 from symcavity.evaluate.given.values import GUARD
 from symcavity.evaluate.solutions.given_fields import GivenNumbers
 from symcavity.evaluate.solutions.table import SolutionTable
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.method.pair import Pair
+from symcavity.method.reach import unreached
 from symcavity.model.kinds import FEATURE
+from symcavity.model.quantities import Quenched
 
 DOUBLE = 15  # digits
 
@@ -62,6 +66,10 @@ def checked_pair(solution: SolutionTable, pair: Pair, stability: Any) -> Pair:
             solution.values,
             hint="parameters at which the solution is stable, and no minimum is flat",
         )
+    still = [q for q in pair.over if _is_still(solution, q)]
+    if len(still) == len(pair.over):
+        raise unreached(pair.observed, pair.over)
+    pair = pair.without(still)
     if pair.given is None and not _is_balanced(solution, pair):
         pair = pair.beside_means()
     if pair.given is not None and solution.dps > DOUBLE:
@@ -97,15 +105,20 @@ def two_sites(solution: SolutionTable, pair: Pair, stability: Any) -> SiteCovari
         total = mp.lu_solve(mp.eye(len(rows)) - steps, first)[rows.index(pair.target)]
         second = total / share
         if not variance > 0:
-            names = " and ".join(map(str, pair.over))
-            raise UnsupportedLaw(
-                f"{pair.observed} does not vary: nothing of {names} reaches it.",
-                "quantities that depend on what varies",
-                "other parameters in over=",
-            )
+            raise unreached(pair.observed, pair.over)
         found = (variance, (second - square) / share, variance**2 / second, second)
     spread, off, dimension, second = (with_digits(given_out(+v), solution.dps) for v in found)
     return SiteCovariance(spread, off, dimension, (spread, second))
+
+
+def _is_still(solution: Any, q: Quenched) -> bool:
+    """Whether a parameter is given by one value."""
+    law = solution.given.laws.get(q.slots[0], SiteLaw())
+    if q.given is not None or law.is_ruled([q]):
+        return False
+    ((column,), weights) = law.table([q])
+    held = column if weights is None else column[weights > 0]
+    return bool(np.all(held == held[0]))
 
 
 def _is_balanced(solution: SolutionTable, pair: Pair) -> bool:
