@@ -18,7 +18,7 @@ from symcavity.algebra.phi import phi, phi_reduce
 from symcavity.algebra.prove import prove
 from symcavity.algebra.tails import log_tail
 from symcavity.errors import NoClosedForm
-from symcavity.method.eliminate import linear_solution, numerator, tidy_arguments
+from symcavity.method.eliminate import linear_solution, numerator, shortest, tidy_arguments
 from symcavity.method.stein import stein_steps
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
@@ -365,8 +365,8 @@ def _counted(theory: Theory, symbol: Any, value: Expr) -> list[Equation]:
             continue
         if not isinstance(theory.order_parameters[other].args[0], SiteResponse):
             continue
-        expr = numerator(other - rhs.xreplace({symbol: value}), [])
-        solved = linear_solution(expr, other)
+        put_in = rhs.xreplace({symbol: value})
+        solved = linear_solution(numerator(other - put_in, []), other)
         if solved is not None:
-            out.append(Equation(other, solved[0]))
+            out.append(Equation(other, solved[0] if put_in.has(other) else shortest(put_in, solved[0])))
     return out
