@@ -218,8 +218,11 @@ def by_parts(theory: Theory, found: WorkIdentity) -> tuple[Equation, ...]:
     """Both sides of the averaged identity, each field being its cavity field plus the self-coupling times the message.
 
     ``<e v> = <eta^2> <de/d eta> + <F> <e^2>``: with one coupling, what varies from site to site is a common factor of
-    the variance and of the self-coupling, so that the averages on the right are order parameters of the other side.
+    the variance and of the self-coupling, so that the averages on the right are order parameters of the other side,
+    where the variance of the coupling is a factor once more.
     """
+    variance = theory.system.feature.fields[0].coupling.family.variance.subs(N, 1)
+    once = variance.as_independent(SiteQuantity, as_Add=False)[0]
     variances, feedback = [], []
     for kind in (FEATURE, DATUM):
         site = theory.inserted[kind]
@@ -233,7 +236,8 @@ def by_parts(theory: Theory, found: WorkIdentity) -> tuple[Equation, ...]:
             return ()
         variances.append(one)
         feedback.append(two)
-    value = Add(*(square * slope for square, slope in zip(variances, reversed(feedback), strict=True))).factor()
+    value = Add(*(square * slope for square, slope in zip(variances, reversed(feedback), strict=True)))
+    value = (value / once).factor()
     return Equation(found.averaged.lhs, value), Equation(found.averaged.rhs, value)
 
 

@@ -197,7 +197,9 @@ class Quenched(Family):
         over: Time | None = None,
     ) -> Any:
         """Return the family, read and checked."""
-        kind = kind_of(index, f"The quenched parameter {name}", f'Quenched("{name}", mu)')
+        said = ", ".join(map(str, name)) if isinstance(name, tuple | list) else name
+        example = name if isinstance(name, tuple | list) else f'"{name}"'
+        kind = kind_of(index, f"The quenched parameter {said}", f"Quenched({example}, mu)")
         if over is not None:
             if given is not None or isinstance(name, tuple | list):
                 raise DeclarationError(

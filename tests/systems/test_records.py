@@ -136,6 +136,15 @@ def test_an_identity_holds_away_from_the_solution():
     assert gap_at(record("output_bias", "cavity")["consistency"].claims[0], point) < 1e-15
 
 
+@pytest.mark.parametrize("name", ["consumer_resource", "wishart_resolvent"])
+def test_the_variance_of_a_coupling_stands_once_in_what_integration_by_parts_gives(name):
+    module = import_module(f"symcavity.derivations.{name}")
+    theory = module.problem.cavity()
+    solution, (step,) = theory.solve(module.values), (s for s in theory.derivation if s.rule == "consistency")
+    for claim in step.claims:
+        assert float(solution[claim.lhs]) == pytest.approx(float(solution[claim.rhs]), rel=1e-8)
+
+
 def test_what_integration_by_parts_makes_of_an_identity_holds_where_states_jump():
     """The best subset: the average of the lowest state times its field, at nodes between the jumps, and the display."""
     module = import_module("symcavity.derivations.best_subset")
