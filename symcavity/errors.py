@@ -39,7 +39,7 @@ class SymcavityError(Exception):
 
 
 class DeclarationError(SymcavityError, ValueError):
-    """A declaration that does not state a bipartite convex problem.
+    """A declaration, or an observable, that has no supported form.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class NotConvex(DeclarationError):
 
 
 class UnsupportedLaw(SymcavityError, ValueError):
-    """A single-site law that the engine cannot solve, not even implicitly.
+    """A law that the engine cannot solve, not even implicitly, or a quantity that it does not have for such a system.
 
     Examples
     --------
@@ -148,7 +148,7 @@ class Infeasible(SymcavityError):
 
 
 class NotConverged(SymcavityError):
-    """An iteration that did not reach its tolerance.
+    """No solution was found, or it was not polished to the digits that were asked for: there may be one all the same.
 
     Attributes
     ----------

@@ -58,7 +58,7 @@ def gaussian_moment(n: int) -> Integer:
 
 
 class phi(Function):  # noqa: N801 - it is written like the mathematical function it is
-    r"""The truncated moment of a standard Gaussian, ``E[max(0, kappa - z)**n]``.
+    r"""The truncated moment of a standard Gaussian, ``E[(kappa - z)**n; z < kappa]``.
 
     .. math:: \phi_n(\kappa) = \int_{-\infty}^{\kappa} \mathcal{D}z\, (\kappa - z)^n
 
@@ -110,7 +110,7 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
         if (n.is_Number and not (n.is_Integer and n >= 0)) or n.is_integer is False or n.is_negative:
             raise ValuesError(
                 f"The order of phi is {n}.",
-                "a nonnegative integer, phi(n, kappa) = E[max(0, kappa - z)**n].",
+                "a nonnegative integer, phi(n, kappa) = E[(kappa - z)**n; z < kappa].",
                 "phi(0, kappa).diff(kappa), which is the Gaussian density, where an order -1 was meant.",
             )
         # zoo*c too: with a factor that vanishes there it would pass for 0, which it need not be

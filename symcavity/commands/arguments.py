@@ -125,7 +125,7 @@ def _key(name: str, system: BipartiteSystem, given: Iterable[str]) -> Any:
     variables = [*system.variables, *(g.name for g in system.globals)]
     if long in variables:
         raise ValuesError(
-            f"{name} is a variable of this problem; its value comes out.", f"values for {', '.join(known)}"
+            f"{name} is a variable of this problem, and is solved for.", f"values for {', '.join(known)}"
         )
     near = get_close_matches(name, [word for word in known if word not in given], n=1, cutoff=0.5)
     raise ValuesError(

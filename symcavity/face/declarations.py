@@ -44,10 +44,16 @@ class BipartiteSystem(WithInstances, SystemData):
     named : dict, optional
         Names of observables: ``{E: average(...)}``.
 
+    Raises
+    ------
+    DeclarationError
+        Before any work, if the declaration is not a system of this form.
+
     Notes
     -----
     The engine adds the sources ``I_i`` and ``I^mu`` itself, to the right-hand side of each equation
-    that carries a random field (paper, equations 28, 29, 126, 127).
+    that carries a random field (paper, equations 28, 29, 126, 127).  The keywords after ``named`` are those of systems
+    that the package makes of a problem: its optimality conditions, its descent, its measures.
 
     Examples
     --------
@@ -77,11 +83,17 @@ class BipartiteSystem(WithInstances, SystemData):
         return {name: value for name, value in vars(self).items() if name not in ("_cavity", "_naive")}
 
     def cavity(self) -> Theory:
-        """Derive the cavity theory; a second call returns the same object."""
+        """Derive the cavity theory; a second call returns the same object.
+
+        Raises
+        ------
+        UnsupportedLaw
+            If the law of a site has no form that the engine can solve.
+        """
         return self._cavity
 
     def naive(self) -> Theory:
-        """Derive the naive mean field: the feature side's self-coupling dropped."""
+        """Derive the naive mean field: the self-coupling of the features dropped."""
         refuse_motion(self, "the naive analysis")
         return self._naive
 
@@ -235,16 +247,17 @@ class Problem(WithInstances, ProblemData):
 
 
 class ConvexProblem(Problem):
-    """A high-dimensional convex optimization problem over the states of feature and datum sites.
+    """A high-dimensional convex optimization problem over the states of features, data, and further kinds of sites.
 
     Parameters
     ----------
     minimize : Expr
-        Sums over the sites of one side, ``Sum(w[i]**2, (i, 1, N))/2 + C*Sum(xi[mu], (mu, 1, P))``.  The
-        summand of a datum may contain coupling sums ``Sum(x[mu, i]*w[i], (i, 1, N))``.  A penalty on a
-        global variable is extensive: ``N*b**2/2``.
+        Sums over the sites of a kind, ``Sum(w[i]**2, (i, 1, N))/2 + C*Sum(xi[mu], (mu, 1, P))``.  The
+        summand of a datum may contain coupling sums ``Sum(x[mu, i]*w[i], (i, 1, N))``, which are of order one.  All
+        terms are of order N, a penalty on a global variable, ``N*b**2/2``, too; or all of order one, if sums are means.
     subject_to : sequence of relations
-        Inequalities (``>=``, ``<=``) and per-site equalities ``Eq``; each holds at every site of its side.
+        Inequalities (``>=``, ``<=``) and equalities ``Eq``.  One with a site index holds at every site of its kind; one
+        without is a condition on a sum over all sites, ``Eq(Sum(w[i], (i, 1, N)), N)``, or a range of a parameter.
     fixed : sequence of Eq
         Values of averages at the solution, ``Eq(average(w[i]**2), 1/kappa**2)``.
     name : str, optional
@@ -259,7 +272,7 @@ class ConvexProblem(Problem):
     Raises
     ------
     DeclarationError
-        Before any work, if the declaration is not a bipartite problem of this form.
+        Before any work, if the declaration is not a problem of this form.
     NotConvex
         If an objective or a constraint is provably not convex.
 
@@ -319,7 +332,15 @@ class ConvexProblem(Problem):
         return self._conditions
 
     def cavity(self, select: str = "lowest") -> Theory:  # noqa: ARG002 - a convex problem has one minimum
-        """Derive the cavity theory of the optimality conditions."""
+        """Derive the cavity theory of the optimality conditions; a second call returns the same object.
+
+        A convex problem has one minimum, so that ``select`` changes nothing.
+
+        Raises
+        ------
+        UnsupportedLaw
+            If the law of a site has no form that the engine can solve.
+        """
         return self.kkt().cavity()
 
     def descent(self, rate: Any, momentum: Any = 0, batch: Any = 1, *, initial: Any = ()) -> BipartiteSystem:

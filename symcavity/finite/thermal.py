@@ -65,7 +65,7 @@ class Warm:
         if not found.is_number:
             what = next(iter(sorted(found.atoms(SiteQuantity, SiteResponse) or found.free_symbols, key=str)), found)
             raise ValuesError(
-                f"The observable {expr} has no number: it depends on {what}.",
+                f"The observable {expr} is not a number: it depends on {what}.",
                 "averages, sums over sites, responses, and their combinations",
                 f"average({expr})",
             )

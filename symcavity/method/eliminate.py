@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from sympy import Add, Dummy, Expr, Function, Mul, Pow, Sum, Symbol, cancel, collect, exp, fraction
+from sympy import Add, Dummy, Expr, Function, Mul, Pow, S, Sum, Symbol, cancel, collect, exp, fraction
 from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.algebra.factors import factor, factor_list, together
@@ -131,7 +131,7 @@ def size(expr: Expr) -> int:
     return (expr.xreplace({node: Dummy() for node in cells}) if cells else expr).count_ops()
 
 
-def _shortest(*found: Expr) -> Expr:
+def shortest(*found: Expr) -> Expr:
     """The expression of the fewest operations, and of those with as many, the one with the shortest text."""
     least = min(map(size, found))
     few = [e for e in found if size(e) == least]
@@ -215,6 +215,32 @@ def linear_solution(expr: Expr, symbol: Symbol) -> tuple[Expr, Expr] | None:
     return masks.show(_joined(-rest / slope)), masks.show(slope)
 
 
+def _undivided(bare: Expr, symbol: Symbol) -> tuple[Expr, ...]:
+    """The solution of an equation as it stands, whose denominators are not multiplied out; none if it is not linear."""
+    masks = Masks()
+    hidden = masks.hide(bare)
+    if any(node.has(symbol) for node in masks._marks):  # noqa: SLF001 - the class above
+        return ()
+    wholes: dict[Expr, Dummy] = {}
+
+    def marked(node: Expr) -> Expr:
+        if not node.args:
+            return node
+        node = node.func(*map(marked, node.args))
+        if not (node.is_Pow and node.base.is_Add and node.exp.is_Integer and node.exp.is_negative):
+            return node
+        return wholes.setdefault(node.base, Dummy("d", positive=True)) ** node.exp
+
+    hidden = marked(hidden)
+    slope = hidden.diff(symbol)
+    if slope == 0 or slope.has(symbol) or any(whole.has(symbol) for whole in wholes):
+        return ()
+    found = _joined(-hidden.xreplace({symbol: S.Zero}) / slope)
+    for whole, mark in reversed(wholes.items()):
+        found = found.xreplace({mark: whole})
+    return (masks.show(found),)
+
+
 @lru_cache(maxsize=1024)
 def _line(expr: Expr, symbol: Symbol) -> tuple[Expr, Expr, Masks] | None:
     """What stands beside a symbol in an expression that is linear in it, and the factor of the symbol."""
@@ -242,7 +268,7 @@ def _joined(expr: Expr) -> Expr:
     top, bottom = fraction(joined)
     if bottom.as_coeff_Add()[0].is_negative or (bottom.is_Add and bottom.could_extract_minus_sign()):
         joined = -top / (-bottom)
-    return _shortest(expr, joined)
+    return shortest(expr, joined)
 
 
 def simplest(expr: Expr) -> Expr:
@@ -252,7 +278,7 @@ def simplest(expr: Expr) -> Expr:
     length, symbols = size(hidden), len(hidden.free_symbols)
     if length > 2 * LARGEST or length * symbols > 6 * LARGEST:
         return expr
-    return _shortest(expr, *(masks.show(short(hidden)) for short in (cancel, factor, _collected)))
+    return shortest(expr, *(masks.show(short(hidden)) for short in (cancel, factor, _collected)))
 
 
 def _collected(expr: Expr) -> Expr:
@@ -328,6 +354,8 @@ def eliminate(
         remaining = [s for s in names if s not in closed.definitions]
         while (best := _simplest([top for _, top in left], remaining, every, closed.positive, solved)) is not None:
             k, symbol, solution = best
+            if size(solution) > MODERATE:
+                solution = shortest(solution, *_undivided(left[k][0], symbol))
             closed.definitions[symbol] = solution
             closed.nonzero = [e.xreplace({symbol: solution}) for e in closed.nonzero]
             if symbol.is_nonzero:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Add, And, Dummy, Expr, Mul, S, Sum, Symbol, fraction
+from sympy import Add, And, Dummy, Expr, KroneckerDelta, Mul, S, Sum, Symbol, fraction
 
 from symcavity.algebra.factors import together
 from symcavity.algebra.gaussian import GaussianAverage
@@ -18,7 +18,7 @@ from symcavity.algebra.phi import phi, phi_reduce
 from symcavity.algebra.prove import prove
 from symcavity.algebra.tails import log_tail
 from symcavity.errors import NoClosedForm
-from symcavity.method.eliminate import linear_solution, numerator, simplest, tidy_arguments
+from symcavity.method.eliminate import linear_solution, numerator, shortest, tidy_arguments
 from symcavity.method.stein import stein_steps
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
@@ -199,17 +199,46 @@ def _consistency(theory: Theory, found: WorkIdentity, make: StepMaker) -> list[S
         claim = _as_identity(top, _letters(top))
         proof = stein_steps(theory, claim, make) if claim.difference.has(ProjectionAverage) else _proof(claim, make)
         proved = bool(proof) or _vanishes(claim.difference)
-    if not proved:  # in the order parameters as they are closed: what is put in would only lengthen it
-        sides = (theory.observable(side) for side in (found.averaged.lhs, found.averaged.rhs))
-        claim = Equation(*(simplest(tidy_arguments(side)) for side in sides))
+    claims = (claim,) if proved else by_parts(theory, found)
+    if not claims:
+        return []
+    verbs = ("cavity_equation", "field_statistics", "self_coupling_mean")
+    used = [f"{kind.key}.{verb}" for kind in (FEATURE, DATUM) for verb in verbs]
     first = make(
         "consistency",
         "consistency",
-        (claim,),
+        claims,
         data={"proved": proved},
-        rests_on=("work_identity", "closed_system"),
+        rests_on=("work_identity", *(("closed_system",) if proved else used)),
     )
     return [first, *proof]
+
+
+def by_parts(theory: Theory, found: WorkIdentity) -> tuple[Equation, ...]:
+    """Both sides of the averaged identity, each field being its cavity field plus the self-coupling times the message.
+
+    ``<e v> = <eta^2> <de/d eta> + <F> <e^2>``: with one coupling, what varies from site to site is a common factor of
+    the variance and of the self-coupling, so that the averages on the right are order parameters of the other side,
+    where the variance of the coupling is a factor once more.
+    """
+    variance = theory.system.feature.fields[0].coupling.family.variance.subs(N, 1)
+    once = variance.as_independent(SiteQuantity, as_Add=False)[0]
+    variances, feedback = [], []
+    for kind in (FEATURE, DATUM):
+        site = theory.inserted[kind]
+        (h,) = site.heard
+        (echo,) = h.feedback
+        (one, varies), (two, varies_too) = (
+            whole.as_independent(SiteQuantity, KroneckerDelta, as_Add=False)
+            for whole in (site.covariance[h.eta, h.eta], site.means[echo.symbol])
+        )
+        if varies != varies_too and 0 not in (one, two):
+            return ()
+        variances.append(one)
+        feedback.append(two)
+    value = Add(*(square * slope for square, slope in zip(variances, reversed(feedback), strict=True)))
+    value = (value / once).factor()
+    return Equation(found.averaged.lhs, value), Equation(found.averaged.rhs, value)
 
 
 def _letters(expr: Expr) -> dict[Expr, Dummy]:
@@ -340,8 +369,8 @@ def _counted(theory: Theory, symbol: Any, value: Expr) -> list[Equation]:
             continue
         if not isinstance(theory.order_parameters[other].args[0], SiteResponse):
             continue
-        expr = numerator(other - rhs.xreplace({symbol: value}), [])
-        solved = linear_solution(expr, other)
+        put_in = rhs.xreplace({symbol: value})
+        solved = linear_solution(numerator(other - put_in, []), other)
         if solved is not None:
-            out.append(Equation(other, solved[0]))
+            out.append(Equation(other, solved[0] if put_in.has(other) else shortest(put_in, solved[0])))
     return out

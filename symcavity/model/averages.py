@@ -355,6 +355,15 @@ def response(state: Any, field: Any = None, time: Any = None) -> Expr:
     that carries the random field (paper, equations 28 and 29); with several of them, ``field`` says which.
     Of a state that moves, ``response(x[i, t], s)`` is the response at the time t to a source at the time s.
 
+    Parameters
+    ----------
+    state : Expr or Family
+        A state of a site, ``w[i]``, or its family, ``w``.
+    field : Expr, optional
+        The equation that carries the source, by the state or the field that it gives, ``h[mu]``; a sum has no name.
+    time : Time, optional
+        Of states that move, the time of the source.
+
     Examples
     --------
     >>> from symcavity import alpha, response

@@ -13,6 +13,11 @@ from symcavity.model.exact import exact
 class Complementary(Basic):
     """The condition ``0 <= p`` ⊥ ``q >= 0``: both non-negative, and one of them zero, at every site.
 
+    Parameters
+    ----------
+    p, q : Expr
+        Expressions in the states, fields and quenched parameters of one site.
+
     Examples
     --------
     >>> from symcavity import Complementary, Feature, i

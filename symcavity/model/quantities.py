@@ -113,8 +113,10 @@ class Field(Family):
     ----------
     name : str
         Its name.
-    index : Symbol, optional
-        ``mu`` (the default) for a field of the data, ``i`` for a field of the features.
+    components : tuple, optional
+        Range ``(a, 1, D + 1)`` of an inner component index.
+    index : SiteIndex, optional
+        ``mu`` (the default) for a field of the data, ``i`` for one of the features, or an index from :func:`Sites`.
     over : Time, optional
         The time over which it moves.
 
@@ -150,7 +152,7 @@ class Quenched(Family):
     name : str
         Its name.  A tuple of names gives as many parameters, which depend on each other.
     index : Symbol
-        ``i`` for a parameter of the features, ``mu`` for one of the data.
+        ``i`` for a parameter of the features, ``mu`` for one of the data, or an index from :func:`Sites`.
     law : dict, SymPy random variable, or None
         A finite law ``{value: weight}``, a distribution from ``sympy.stats``, or nothing: then a
         dictionary, a distribution or an array (one entry a site) is given at evaluation.  Of several
@@ -195,7 +197,9 @@ class Quenched(Family):
         over: Time | None = None,
     ) -> Any:
         """Return the family, read and checked."""
-        kind = kind_of(index, f"The quenched parameter {name}", f'Quenched("{name}", mu)')
+        said = ", ".join(map(str, name)) if isinstance(name, tuple | list) else name
+        example = name if isinstance(name, tuple | list) else f'"{name}"'
+        kind = kind_of(index, f"The quenched parameter {said}", f"Quenched({example}, mu)")
         if over is not None:
             if given is not None or isinstance(name, tuple | list):
                 raise DeclarationError(

@@ -107,7 +107,7 @@ def _refuse_nodes(expr: Expr, where: str, averages: bool) -> None:
         hints |= {
             Fresh: "an observable of the solution: training knows nothing of sites that took no part",
             Average: "a condition that the states have to meet, by a multiplier: Eq(Sum(w[i], (i, 1, N)), N) in "
-            "subject_to; a value that comes out, while the load or a parameter adapts: fixed=[Eq(average(...), ...)]",
+            "subject_to; a value of an average, to which the load or a parameter adapts: fixed=[Eq(average(...), ...)]",
             SiteResponse: "a response is an observable of the solution",
         }
     for kind, hint in hints.items():

@@ -196,7 +196,7 @@ class Rewritten:
     @property
     def typed(self) -> Declaration:
         """The declaration as its user reads it: units and cases apart, nothing has a name that was not typed."""
-        return self.stages["kernel"].before
+        return self.stages["roots"].before
 
     def observable(self, expr: Expr, kind: Kind | None = None) -> Expr:
         """An observable in the words of the last declaration; of one site, if its kind is given."""

@@ -10,8 +10,8 @@ from symcavity.model.equations import Equation
 from symcavity.record.derivation import Step
 
 SHARED = (
-    *("problem", "coincident", "combined", "emissions", "norms", "centre", "disorder", "lagrangian", "stationarity"),
-    *("dual", "complementarity", "sources", "work_identity"),
+    *("problem", "roots", "coincident", "combined", "emissions", "norms", "centre", "disorder"),
+    *("lagrangian", "stationarity", "dual", "complementarity", "sources", "work_identity"),
 )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sympy import Eq, Expr, S, sqrt
 
+from symcavity.algebra.precision import mp
 from symcavity.model.complementary import Complementary
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation
@@ -160,6 +161,37 @@ def centre(step: Step, _dps: int) -> list[Verdict]:
     every = families([f.coupling for f in theory.system.fields], Coupling)
     left = [x for x in every if x.mean != 0 and centred is not None]
     return result(BRUTE_FORCE, ok and not left, f"the declaration with its means, {SMALL}", "not what was declared")
+
+
+@witness("roots")
+def roots(step: Step, _dps: int) -> list[Verdict]:
+    """The equations as they were typed, and that the second member of each pair has no limit at the bound."""
+    theory, before, _ = _told(step)
+    pairs = [pair.pair for pair in step.data["pairs"]]
+    typed = [entry.difference if isinstance(entry, Equation) else _sides(entry)[-1] for entry in before.entries]
+    held = [law.pairs for law in theory.system.laws.values()]
+    ok = bool(pairs) and len(pairs) <= sum(map(len, held))
+    for seed in (2, 3):
+        world = declared_of(theory).world(seed)
+        for claim in step.claims:
+            rests = [rest for _, rest in pairs if rest in claim.rhs.args or -rest in claim.rhs.args]
+            ok = ok and bool(rests) and claim.lhs in typed and _agree(world, claim.lhs, claim.rhs)
+        ok = ok and all(_grows(world, gap, rest) for gap, rest in pairs)
+    return result(BRUTE_FORCE, ok, f"the equations as they were typed, {SMALL}", "not what was declared")
+
+
+def _grows(world: World, gap: Expr, rest: Expr) -> bool:
+    """Whether an expression grows by more than before in each step by which its state comes nearer to its bound."""
+    (state,) = site_quantities(gap, Variable)
+    ((kind, index),) = state.site.items()
+    at = {index: world.sites(kind)[0]}
+    key, start, slope = world.key(state, at), world.value(state, at), world.value(gap.diff(state), at)
+    left, seen = world.value(gap, at), []
+    for power in (8, 16, 24):
+        world.given[key] = start + (mp.mpf(10) ** -power - left) / slope
+        seen.append(world.value(rest, at))
+    world.given[key] = start
+    return bool(2 * abs(seen[2] - seen[1]) > abs(seen[1] - seen[0]) > 0)
 
 
 def _told(step: Step) -> tuple[Any, Declaration, Declaration]:

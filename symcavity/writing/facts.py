@@ -110,8 +110,10 @@ def _problem(step: Step) -> Facts:
     first, *rest = (f"{sentence(f'problem.{word}')} " for word in ("minimise", "subject", "and"))
     first = formula(data.get("energy", "E"), "=") if data.get("beta") else first
     rows = [(first, minimize), *((rest[place > 0], condition) for place, condition in enumerate(conditions))]
-    parts = [(word, data.get(word)) for word in ("equations", "conditions") if minimize is None]
-    declared = [{"what": sentence(f"problem.{word}"), "rows": some} for word, some in parts if some]
+    pairs = list(data.get("conditions") or ())
+    word = "conditions" if all(isinstance(c, Complementary) for c in pairs) else "bounds"
+    parts = [("equations", data.get("equations")), (word, pairs)] if minimize is None else []
+    declared = [{"what": sentence(f"problem.{what}"), "rows": some} for what, some in parts if some]
     if declared:
         declared[0]["first"] = True
     quenched = list(data.get("quenched") or ())
@@ -126,6 +128,12 @@ def _problem(step: Step) -> Facts:
         "laws": Said(laws(quenched, data.get("heard") or ())), "choices": list(choices_of(data.get("choices") or ())),
         "limit": limit(data.get("kinds") or (FEATURE, DATUM)),
     }  # fmt: skip
+
+
+@facts_of("roots")
+def _roots(step: Step) -> Facts:
+    pairs = list(step.data.get("pairs") or ())
+    return {"pairs": pairs, "others": [pair.pair[1] for pair in pairs], "several": pairs}
 
 
 @facts_of("centre")

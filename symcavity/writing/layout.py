@@ -12,7 +12,7 @@ from sympy import Basic, Expr, S
 
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import Global, SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import AtStep
 from symcavity.writing.abbreviate import shorten
@@ -250,10 +250,18 @@ def _opening(derivation: Derivation, parameters: Sequence[tuple[Any, Any]], alik
         warm=any(step.rule in ("gibbs", "measure") for step in derivation.steps),
         moving=any(step.rule == "moving_system" for step in derivation.steps),
         parameters=[symbol for symbol, _ in parameters],
+        shared=_shared(derivation),
         alike=alike,
         brief=derivation.brief,
         works=[Cite(work.strip()) for work in derivation.cite.split(";") if work.strip()],
     )
+
+
+def _shared(derivation: Derivation) -> list[Any]:
+    """The variables of all sites that the closed equations fix, or give in time."""
+    closed = [q for step in derivation.steps for q in step.data.get("unknowns") or () if isinstance(q, Global)]
+    moving = [q for step in derivation.steps if step.rule == "shared_motion" for q in step.data["globals"]]
+    return [*closed, *moving]
 
 
 def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:

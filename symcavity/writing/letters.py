@@ -12,6 +12,7 @@ from symcavity.algebra.joint import JointAverage, LawSymbol
 from symcavity.model.averages import Force, Lowest
 from symcavity.model.equations import Equation
 from symcavity.model.families import Family
+from symcavity.model.times import Time, other_times, times_in
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import AtStep, CavitySymbol, LawFunction, Source
 
@@ -23,6 +24,9 @@ LETTERS = {
     "t": ("t", "s", "r", "n", "l"),
 }
 """The cavity field, the source, the energy, the Lagrangian, the step of a message; and what they may be called."""
+
+_TIMES = ("s", "r", "p", "q", "l", "k")
+"""What the other times beside one may be called."""
 
 _OF_SITES = frozenset(["eta", "I"])  # with the index of a site: a number of the same name is not taken for them
 _DECLARED = ("problem", "named", "fixed")
@@ -36,12 +40,23 @@ def with_free_letters(derivation: Derivation) -> Derivation:
     for letter, every in LETTERS.items():
         taken = families if letter in _OF_SITES else families | numbers
         found[letter] = next((one for one in every if one not in taken), letter)
-    new = {letter: name for letter, name in found.items() if name != letter}
+    new: dict[Any, Any] = {letter: name for letter, name in found.items() if name != letter}
+    new |= _times(derivation, families | numbers)
     if not new:
         return derivation
     steps = tuple(_renamed_step(step, new) for step in derivation.steps)
     parameters, results = _renamed((derivation.parameters, derivation.results), new)
     return replace(derivation, steps=steps, parameters=parameters, results=results)
+
+
+def _times(derivation: Derivation, taken: set[str]) -> dict[Time, Time]:
+    """The other times of states that move, under names that no parameter has."""
+    declared = [obj for step in derivation.steps if step.rule in _DECLARED for obj in _basics(step.data)]
+    moving = {t for obj in declared for t in times_in(obj)}
+    if len(moving) != 1 or not (others := [t for t in other_times(*moving) if t.name in taken]):
+        return {}
+    kept = {t.name for t in (*moving, *other_times(*moving))}
+    return dict(zip(others, map(Time, (name for name in _TIMES if name not in taken | kept)), strict=False))
 
 
 def _declared(derivation: Derivation) -> tuple[set[str], set[str]]:
@@ -51,7 +66,7 @@ def _declared(derivation: Derivation) -> tuple[set[str], set[str]]:
     for step in derivation.steps:
         if step.rule in _DECLARED:
             for obj in _basics((step.claims, step.data)):
-                numbers |= {s.name for s in obj.atoms(Symbol)}
+                numbers |= {s.name for s in obj.atoms(Symbol) if not isinstance(s, Time)}
                 families |= {f.name for f in obj.atoms(Family)}
     return numbers, families
 
@@ -68,7 +83,7 @@ def _basics(obj: Any) -> Iterator[Basic]:
             yield from _basics(one)
 
 
-def _renamed_step(step: Step, new: dict[str, str]) -> Step:
+def _renamed_step(step: Step, new: dict[Any, Any]) -> Step:
     claims = _renamed(step.claims, new)
     letter = _HEADS.get(step.rule, "")
     if letter in new:
@@ -81,19 +96,20 @@ def _renamed_step(step: Step, new: dict[str, str]) -> Step:
     return replace(step, claims=claims, data=data, assumptions=assumptions)
 
 
-def _renamed(obj: Any, new: dict[str, str]) -> Any:
+def _renamed(obj: Any, new: dict[Any, Any]) -> Any:
     if isinstance(obj, Equation):
         return Equation(_renamed(obj.lhs, new), _renamed(obj.rhs, new))
     if isinstance(obj, Basic):
         nodes = obj.atoms(Source, CavitySymbol, LawFunction, AtStep, Force, Lowest)
         rule = {node: other for node in nodes if (other := _other(node, new)) != node}
+        rule |= {t: name for t, name in new.items() if isinstance(t, Time)}
         return obj.xreplace(rule | _of_joint_laws(obj, new))
     if type(obj) is dict:
         return {_renamed(key, new): _renamed(value, new) for key, value in obj.items()}
     return type(obj)(_renamed(one, new) for one in obj) if type(obj) in (list, tuple) else obj
 
 
-def _of_joint_laws(obj: Basic, new: dict[str, str]) -> dict[Any, Any]:
+def _of_joint_laws(obj: Basic, new: dict[Any, Any]) -> dict[Any, Any]:
     """The fields and the responses of joint laws, whose symbols know their TeX."""
     rule: dict[Any, Any] = {}
     if "I" in new:
@@ -105,7 +121,7 @@ def _of_joint_laws(obj: Basic, new: dict[str, str]) -> dict[Any, Any]:
     return rule
 
 
-def _other(node: Any, new: dict[str, str]) -> Any:
+def _other(node: Any, new: dict[Any, Any]) -> Any:
     """A node under its new name."""
     if isinstance(node, Source):
         own, *label = node.name.split("_", 1)

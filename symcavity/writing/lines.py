@@ -17,6 +17,7 @@ from symcavity.writing.nodes import (
     Row,
     Script,
     Table,
+    beside,
     delimiter_char,
     is_big,
     items_of,
@@ -121,16 +122,15 @@ def _is_sign(item: FormulaNode) -> bool:
     return isinstance(item, Atom) and item.char in "+-·×±"
 
 
-def _chunks(items: Sequence[FormulaNode], start: int) -> list[tuple[int, int]]:
-    cuts = [0, *_sum_places(items, start), len(items)]
-    return [(a, b) for a, b in itertools.pairwise(cuts) if b > a]
+def _chunks(row: Row, start: int) -> list[Row]:
+    cuts = [0, *_sum_places(row.items, start), len(row.items)]
+    return [row.part(a, b) for a, b in itertools.pairwise(cuts) if b > a]
 
 
-def _unfold(items: Sequence[FormulaNode], a: int, b: int) -> list[FormulaNode] | None:
-    """Open the widest bracket (or fraction) among items a..b, so that lines may end inside it."""
+def _unfold(row: Row) -> Row | None:
+    """Open the widest bracket (or fraction) of a row, so that lines may end inside it."""
     best, size = None, _WIDE
-    for place in range(a, b):
-        item = items[place]
+    for place, item in enumerate(row.items):
         core = item.base if isinstance(item, Script) else item
         named = isinstance(item, Script) and item.sub is not None  # an average over this variable is read as a whole
         whole = named and isinstance(core, Fence) and core.left == "\\langle"
@@ -138,7 +138,8 @@ def _unfold(items: Sequence[FormulaNode], a: int, b: int) -> list[FormulaNode] |
             best, size = place, width(core)
     if best is None:
         return None
-    return [*items[:best], *_opened(items[best]), *items[best + 1 :]]
+    blank = [" "] if row.blank(best) else []
+    return beside(row.part(0, best), *blank, _opened(row.items[best]), row.part(best + 1))
 
 
 def _breakable(core: Fence | Frac) -> bool:
@@ -157,7 +158,7 @@ def _inside(core: Fence | Frac) -> FormulaNode:
     return core.body if isinstance(core, Fence) else core.top
 
 
-def _opened(item: FormulaNode) -> list[FormulaNode]:
+def _opened(item: FormulaNode) -> FormulaNode:
     script = item if isinstance(item, Script) else None
     core = script.base if script else item
     if isinstance(core, Frac):
@@ -167,12 +168,12 @@ def _opened(item: FormulaNode) -> list[FormulaNode]:
     elif isinstance(core, Fence):
         head, left, right, body = [], core.left, core.right, core.body
     else:
-        return [item]
+        return item
     first = Atom("open", delimiter_char(left), f"\\Bigl{left}")
     last: FormulaNode = Atom("close", delimiter_char(right), f"\\Bigr{right}")
     if script:
         last = replace(script, base=last)
-    return [*head, first, *items_of(body), last]
+    return beside(*head, first, body, last)
 
 
 def lines(row: Row, limit: float, indent: float = 2.0) -> list[Row]:
@@ -187,34 +188,33 @@ def lines(row: Row, limit: float, indent: float = 2.0) -> list[Row]:
         said: list[Row] = []
         for a, b in itertools.pairwise(cuts):
             room = limit - (indent if said else 0)
-            more = row.items[a:b]
-            if said and width(whole := Row((*said[-1].items, *more))) <= room:
+            more = row.part(a, b)
+            if said and width(whole := beside(said[-1], more)) <= room:
                 said[-1] = whole
             else:
-                said += lines(Row(more), room)
+                said += lines(more, room)
         return said
     start = relation_at(row)
     head = start if start is not None else -1
-    items: list[FormulaNode] = list(row.items)
     for _ in range(6):
-        wide = [(a, b) for a, b in _chunks(items, head) if width(Row(tuple(items[a:b]))) > limit - indent]
-        opened = next((new for a, b in wide if (new := _unfold(items, a, b)) is not None), None)
+        chunks = _chunks(row, head)
+        wide = [k for k, chunk in enumerate(chunks) if width(chunk) > limit - indent]
+        opened = next(((k, new) for k in wide if (new := _unfold(chunks[k])) is not None), None)
         if opened is None:
             break
+        place, new = opened
+        row = beside(*chunks[:place], new, *chunks[place + 1 :])
         if start is not None:
-            shift = relation_at(Row(tuple(opened)))
+            shift = relation_at(row)
             head = shift if shift is not None else head
-        items = opened
-    out: list[list[FormulaNode]] = [[]]
+    out: list[Row] = [Row(())]
     room = limit
-    if start is not None and width(Row(tuple(items[:head]))) > 0.55 * limit:
-        first = lines(Row(tuple(items[:head])), limit - indent)
-        out, items = [*(list(line.items) for line in first), []], items[head:]
-        head, room = 0, limit - indent
-    for a, b in _chunks(items, head):
-        piece = list(items[a:b])
-        if out[-1] and width(Row(tuple(out[-1] + piece))) > room:
-            out.append([])
+    if start is not None and width(row.part(0, head)) > 0.55 * limit:
+        out = [*lines(row.part(0, head), limit - indent), Row(())]
+        row, head, room = row.part(head), 0, limit - indent
+    for piece in _chunks(row, head):
+        if out[-1].items and width(beside(out[-1], piece)) > room:
+            out.append(Row(()))
             room = limit - indent
-        out[-1] += piece
-    return [Row(tuple(line)) for line in out if line]
+        out[-1] = beside(out[-1], piece)
+    return [line for line in out if line.items]

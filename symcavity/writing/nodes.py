@@ -120,6 +120,10 @@ class Row(FormulaNode):
         """Whether a blank stood before an item."""
         return place < len(self.spaced) and self.spaced[place]
 
+    def part(self, start: int, end: int | None = None) -> Row:
+        """Return the items from one place to another, with their blanks."""
+        return Row(self.items[start:end], self.spaced[start:end])
+
 
 @_node
 class Frac(FormulaNode):

@@ -19,7 +19,7 @@ from symcavity.writing.abbreviate import repeats
 from symcavity.writing.arranging import gathered
 from symcavity.writing.energies import numerator
 from symcavity.writing.lines import lines, relation_at, width
-from symcavity.writing.nodes import Atom, Row, words
+from symcavity.writing.nodes import Atom, Row, joined, words
 from symcavity.writing.ordering import is_given, is_negative, speaks_of_sites
 from symcavity.writing.printing import tree
 
@@ -89,13 +89,7 @@ def row_of(obj: Any) -> Row:
         if obj.rhs == 0 and (isinstance(obj.lhs, Add | Sum) or width(row) > PAGE / 3):
             return tree(Equation(obj.rhs, obj.lhs))  # what is long, or adds up, stands on the side where lines end
         return row
-    items: list[Any] = []
-    for part in obj:
-        if isinstance(part, str):
-            items.append(words(part))
-        else:
-            items += fragment_tree(part).items
-    return Row(tuple(items), (True,) * len(items))
+    return joined((words(part) if isinstance(part, str) else fragment_tree(part) for part in obj), " ")
 
 
 @lru_cache(maxsize=1024)

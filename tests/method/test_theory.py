@@ -21,7 +21,7 @@ from symcavity import (
     phi,
     response,
 )
-from symcavity.derivations import anisotropic, gardner, kernel_ridge, output_bias, soft_margin
+from symcavity.derivations import anisotropic, correlated_points, gardner, kernel_ridge, output_bias, soft_margin
 
 kappa = gardner.kappa
 w, lam, x = Feature("w"), Datum("lam"), Coupling("x")
@@ -161,3 +161,16 @@ def test_a_site_without_curvature_has_no_naive_theory():
     (verdict,) = problem.cavity().derivation["symmetry"].verdicts(15)
     assert verdict.ok
     assert "no naive theory" in verdict.detail
+
+
+def test_what_is_eliminated_keeps_the_denominators_of_its_equation():
+    """Multiplied out it took five lines, and nobody saw the two denominators of which it is made."""
+    theory = correlated_points.problem.cavity()
+    solution = theory.solve(correlated_points.values, dps=30)
+    (step,) = (s for s in theory.derivation if s.key == "eliminate.q_lambda")
+    (claim,) = step.claims
+    assert claim.rhs.count_ops() < 50
+    assert abs(solution[claim.lhs] / solution[claim.rhs] - 1) < 1e-25
+    (counted,) = (c for c in theory.derivation["interpretation.S_lambda_to_h_2"].claims if str(c.lhs) == "S_w_to_v_2")
+    assert counted.rhs.count_ops() < 30
+    assert abs(solution[counted.lhs] / solution[counted.rhs] - 1) < 1e-25

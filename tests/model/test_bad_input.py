@@ -519,6 +519,7 @@ REFUSED = {
     "infinite value in a law": (lambda: Quenched("z", mu, {oo: 1}), "oo stands", "finite"),
     "code in a law": (lambda: Quenched("z", mu, {"exit()": 1}), "string", "decimals"),
     "quenched without index": (lambda: Quenched("z"), "no site index", 'Quenched("z", mu)'),
+    "a joint law without index": (lambda: Quenched(("z", "y")), "no site index", "Quenched(('z', 'y'), mu)"),
     "quenched over N": (lambda: Quenched("z", N), "declared over N", 'Quenched("z", mu)'),
     "field over N": (lambda: Field("z", index=N), "declared over N", "i (features) and mu (data)"),
     "negative variance": (lambda: Coupling("z", variance=-1 / N), "-1/N", "positive variance"),

@@ -8,6 +8,7 @@ from symcavity import (
     Complementary,
     Coupling,
     DeclarationError,
+    Derivation,
     Feature,
     N,
     Quenched,
@@ -17,6 +18,7 @@ from symcavity import (
     average,
     i,
 )
+from symcavity.model.rewritings import roots
 from symcavity.sites.branching.arranging import IllPosed
 
 half = Rational(1, 2)
@@ -115,3 +117,28 @@ def test_bounds_that_are_none(equation, condition, said):
 def test_two_roots_without_a_bound():
     with pytest.raises(IllPosed, match="the condition R"):
         System([Eq(n[i], 1 - competition + m / n[i])]).cavity().solve(VALUES)
+
+
+def test_the_record_shows_the_equation_as_it_was_typed_and_the_root_that_its_bound_leaves():
+    """It showed the pair of complementary quantities that nobody had typed."""
+    derivation = System(*SPELLINGS["a product"]).cavity().derivation
+    problem, said = derivation["problem"], derivation["roots"]
+    assert problem.data["conditions"] == [n[i] >= 0]
+    assert len(problem.data["equations"]) == 1
+    assert said.claims[0].lhs == problem.data["equations"][0].difference
+    text = derivation.to_text()
+    assert "together with the conditions\n\n    n_i ≥ 0 " in text
+    assert "the bound of a state says which root of its equation is meant" in text
+    assert [v.ok for v in said.verdicts()] == [True]
+    assert not any(checked.failed for checked in [Derivation.from_json(derivation.to_json()).verify(dps=15)])
+
+
+def test_an_equation_without_a_choice_of_roots_says_nothing_of_bounds():
+    assert "roots" not in {step.rule for step in System(*SPELLINGS["a pair that is divided"]).cavity().derivation}
+
+
+def test_another_equation_in_the_place_of_the_typed_one_is_seen(monkeypatch):
+    quotient = roots._quotient
+    monkeypatch.setattr(roots, "_quotient", lambda left, rest: 2 * quotient(left, rest))
+    derivation = System(*SPELLINGS["a product"]).cavity().derivation
+    assert [v.ok for v in derivation["roots"].verdicts()] == [False]

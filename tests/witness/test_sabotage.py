@@ -286,6 +286,10 @@ SABOTAGES = {
     "a wrong identity": (
         gardner, "cavity", other_identity, ["consistency"],
     ),
+    "an average that is not integrated by parts": (
+        soft_margin, "cavity",
+        wrapped(identity, "by_parts", lambda rows: tuple(Equation(c.lhs, 2 * c.rhs) for c in rows)), ["consistency"],
+    ),
     "a wrong proof": (gardner, "cavity", wrapped(identity, "prove", wrong_line), ["proof.4"]),
     "a wrong count": (
         gardner, "cavity", wrapped(identity, "_positive_members", lambda rows: [-q for q in rows]),

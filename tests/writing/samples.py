@@ -397,6 +397,13 @@ STEPS = (
     Step("silent", "another_new_rule", (), "Checks"),
     Step("emissions", "emissions", (Equation(a[i], exp(w[i])),), "The problem", {"states": [a[i]]}),
     Step(
+        "roots",
+        "roots",
+        (Equation(w[i] * (1 - w[i]) + kappa, -w[i] * (w[i] - 1 - kappa / w[i])),),
+        "The problem",
+        {"pairs": [Complementary(w[i], w[i] - 1 - kappa / w[i])]},
+    ),
+    Step(
         "centre",
         "centre",
         (Equation(x[mu, i], Coupling("z")[mu, i] + y[mu] * a[i] / N),),

@@ -1,6 +1,7 @@
 """Letters of the method make way for those of a declaration: no symbol of a printed derivation means two things."""
 
 import re
+from importlib import import_module
 
 import pytest
 from sympy import Eq, Rational, Sum, Symbol, exp, log, symbols
@@ -89,3 +90,18 @@ def test_averages_of_a_joint_law_have_the_letter_of_its_fields():
     text = inputs.cavity().derivation.to_text()
     assert "⟨⟨∂g⁰/∂J⁰⟩_η⟩" in text
     assert "∂I" not in text
+
+
+@pytest.mark.parametrize("name", ["moving_species", "reciprocal_network"])
+def test_a_time_has_no_letter_of_a_parameter(name):
+    """The reciprocity r stood in an integral over the time r."""
+    theory = import_module(f"symcavity.derivations.{name}").problem.cavity()
+    text = theory.derivation.to_text()
+    assert not re.search(r"\(t, r\)|\bdr\b|_\(r = ", text)
+    assert re.search(r"\(t, p\)", text)
+    assert "(t, s)" in text
+
+
+def test_the_second_time_keeps_its_letter_where_it_is_free():
+    theory = import_module("symcavity.derivations.recalled_memory").problem.cavity()
+    assert not re.search(r"\(t, p\)", theory.derivation.to_text())

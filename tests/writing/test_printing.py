@@ -2,6 +2,7 @@
 
 import importlib.util
 import random
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from sympy import (
     sqrt,
 )
 
+from symcavity.algebra.phi import phi
 from symcavity.model.averages import average, response
 from symcavity.model.complementary import Complementary
 from symcavity.model.equations import Equation
@@ -205,6 +207,18 @@ def test_long_lines_break_at_signs_and_lose_nothing():
         plain = "".join(to_text(line) for line in found)
         for name in ("κ", "λ", "S"):
             assert plain.count(name) == to_text(row).count(name)
+
+
+def test_a_product_that_a_line_breaks_keeps_its_blanks():
+    """``d`` before ``S_w`` stood tight in such lines, as a differential does."""
+    d, q, S_w, b, c = (Symbol(name, positive=True) for name in ("d", "q_w", "S_w", "b", "c"))
+    first, second = phi(1, d + d * S_w + b), phi(1, d - c * S_w)
+    row = tree(Equation(q, (b + d * S_w * first + d * q * second + b * c * S_w) / S_w**2))
+    found = lines(row, 40)
+    assert len(found) > 1
+    assert "".join("".join(to_text(line).split()) for line in found).count("φ₁(d") == 2
+    for line in map(to_text, found):
+        assert not re.search(r"d[Sq(]|S\(|\)\(|\d[a-z]", line.replace("φ₁(", "φ")), line
 
 
 def test_a_sum_of_negative_terms_is_taken_away():

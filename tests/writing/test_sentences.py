@@ -294,9 +294,9 @@ def test_a_descent_says_by_which_number_the_slope_of_a_shared_variable_is_divide
     text = in_text("descent_momentum")
     assert "the slope in w_i(t) and b(t) (that in b(t) divided by N) of the objective" in text
     assert "(ϵ/N) Σ_μ y^μ" in text
-    assert "are the same for all sites and for every instance: global variables, each with its condition." in text
+    assert "same for all sites and for every instance: global variables, each fixed by an equation of its own." in text
     assert "divided by N)" not in in_text("noisy_teacher")
-    assert "for every instance: a global variable, with its condition." in in_text("competing_species")
+    assert "for every instance: a global variable, fixed by an equation of its own." in in_text("competing_species")
 
 
 def test_averages_inside_of_averages_are_over_letters_of_their_own():
@@ -619,3 +619,14 @@ def test_functions_that_depend_on_a_parameter_say_so():
         assert "keeps its name from here on, m(η₀)" in text
         assert ("m(η₀) depends on u₀, too, which is not written." in text) is said
     assert "v(r₀) depends on K₀, too" in full("supplied_resources")  # R(r₀) does not
+
+
+def test_an_abstract_names_the_variables_of_all_sites():
+    assert "are S^λ, q_λ, S^w and q_w; the variable b belongs to all sites." in full("output_bias")
+    assert "to all sites." not in full("gardner")
+
+
+def test_sites_differ_whatever_the_equations_say():
+    """The equations before a claim were given as the reason for which features have parameters of their own."""
+    text = full("spiked_matrix")
+    assert re.search(r"The features differ by their parameters\. By equation \(\d+\), averaged over", text)

@@ -81,7 +81,7 @@ def _foreign(task: Task, key: Any, value: Any) -> ValuesError:
         return ValuesError(
             f"{target} is an unknown of this theory, and was given the value {value!s:.60}.",
             f"values for {names(task)}",
-            "the value of an unknown comes out: solution[...]",
+            "an unknown is solved for: solution[...]",
         )
     word = "quenched parameter" if isinstance(target, Quenched) else "parameter"
     known = {str(s): s for s in (*task.parameters, *task.ratios, *task.sizes, *task.quenched)}

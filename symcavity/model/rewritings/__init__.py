@@ -19,6 +19,6 @@ from symcavity.model.rewritings.sums import Sums
 from symcavity.model.rewritings.units import Units
 
 REWRITINGS: tuple[type[Rewriting], ...] = (
-    *(Sums, Spellings, Inverses, Roots, Proportion, Kinks, Units, Domains, Redundant),
-    *(Kernels, Clock, Coincident, Combined, Emissions, Norms, Means),
+    *(Sums, Spellings, Inverses, Proportion, Kinks, Units, Domains, Redundant),
+    *(Roots, Kernels, Clock, Coincident, Combined, Emissions, Norms, Means),
 )

@@ -28,18 +28,21 @@ class Roots(Rewriting):
 
     key = "roots"
 
-    def apply(self, declaration: Declaration) -> Declaration:
-        """Return the declaration without bounds of states; those of a problem are constraints, and stay.
+    def __init__(self, declaration: Declaration) -> None:
+        """Read which root of each equation is meant.
 
         Raises
         ------
         DeclarationError
             For a condition of another form, and a bound at which the equation of its state does not end.
         """
+        self.meant: list[tuple[Expr, Complementary]] = []
+        self._entries = declaration.entries
         if declaration.objective is not None:
-            return declaration
+            return
         bounds = [e for e in declaration.entries if isinstance(e, RELATIONS)]
-        entries = [_divided(e) if isinstance(e, Complementary) else e for e in declaration.entries if e not in bounds]
+        others = [e for e in declaration.entries if e not in bounds]
+        entries = [self._divided(e) if isinstance(e, Complementary) else e for e in others]
         for bound in bounds:
             state, gap = _bound(bound)
             held = [e for e in entries if isinstance(e, Equation) and state in own_states(e.difference)]
@@ -47,8 +50,36 @@ class Roots(Rewriting):
                 raise DeclarationError(
                     f"The condition {bound} bounds the state {state}, which {len(held)} equations hold.", SUPPORTED
                 )
-            entries[entries.index(held[0])] = _above(held[0], state, gap, bound)
-        return replace(declaration, entries=tuple(entries))
+            above = _above(held[0], state, gap, bound)
+            entries[entries.index(held[0])] = above
+            if isinstance(above, Complementary):
+                self.meant.append((held[0].difference, above))
+        self._entries = tuple(entries)
+
+    def _divided(self, pair: Complementary) -> Complementary:
+        divided = _by_its_state(pair)
+        if divided != pair:
+            self.meant.append((pair.pair[1], divided))
+        return divided
+
+    def apply(self, declaration: Declaration) -> Declaration:
+        """Return the declaration without bounds of states; those of a problem are constraints, and stay."""
+        return replace(declaration, entries=self._entries)
+
+    def steps(self, make: Any) -> list[Any]:
+        """Each equation as the product of what does not vanish at the root that is meant, and of what does."""
+        if not self.meant:
+            return []
+        meant = [(difference, pair, pair.pair[1]) for difference, pair in self.meant]
+        claims = [Equation(left, _quotient(left, rest) * rest) for left, _, rest in meant if left != rest]
+        data = {"pairs": [pair for _, pair in self.meant]}
+        return [make(self.key, "roots", claims, data=data, rests_on=("problem",))]
+
+
+def _quotient(difference: Expr, rest: Expr) -> Expr:
+    """One expression by another, both with the same sums over other sites."""
+    fields = {total: Dummy("h", real=True) for total in outer_sums(difference)}
+    return (difference / rest).xreplace(fields).cancel().xreplace({h: total for total, h in fields.items()})
 
 
 def _bound(bound: Any) -> tuple[SiteQuantity, Expr]:
@@ -85,7 +116,7 @@ def _above(equation: Equation, state: SiteQuantity, gap: Expr, bound: Any) -> Eq
     )
 
 
-def _divided(pair: Complementary) -> Complementary:
+def _by_its_state(pair: Complementary) -> Complementary:
     """A pair whose second member holds its state times a field, and is negative at the bound: divided by the state."""
     gap, other = pair.pair
     states = own_states(gap)
