@@ -37,7 +37,7 @@ from symcavity.method.fluctuations import variance_of_minimum
 from symcavity.method.mirrors import mirrors
 from symcavity.method.moved import moved_of
 from symcavity.method.pair import pair_of
-from symcavity.method.saddle import saddle_of
+from symcavity.method.saddle import saddle_of, scales_of
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
 from symcavity.model.kinds import Kind
@@ -83,6 +83,7 @@ def task_of(theory: Theory) -> Task:
             kinds=system.kinds,
             jumping=frozenset() if system.convex else _jumping(theory),
             saddle=cache(lambda: saddle_of(theory)),
+            scales=cache(lambda: scales_of(theory)),
             measure=_measure(theory),
         )
     return theory.memory["task"]

@@ -117,6 +117,8 @@ class Task:
         States of a system that is not declared convex whose law jumps with fields that answer to them.
     saddle : callable
         The coordinates in which a convex problem is a saddle, or None.
+    scales : callable
+        What order parameters of a convex problem are where each statistic of its fields is one.
     measure : GibbsMeasure or None
         What tells solutions of a Gibbs measure apart; None where states do not fluctuate.
     """
@@ -144,6 +146,7 @@ class Task:
     linear: bool = False
     jumping: frozenset[Any] = frozenset()
     saddle: Callable[[], Saddle | None] = lambda: None
+    scales: Callable[[], Mapping[Any, Expr]] = dict
     measure: GibbsMeasure | None = None
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=Memory)
     passes: dict[Any, Pass] = field(default_factory=Memory)

@@ -59,7 +59,7 @@ class Attempt:
 
 def state_evolution(search: Search) -> Outcome:
     """Follow the state evolution of a convex problem to its one solution."""
-    root = root_from_afar(search.whole, search.given.environment("numpy"), search.guess)
+    root = root_from_afar(search.whole, search.given.environment("numpy"), search.guess, units=search.units)
     if root is not None:
         return _finished(search, root)
     if search.whole.patient and not search.given.solve_for:
