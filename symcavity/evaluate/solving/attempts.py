@@ -63,6 +63,8 @@ def state_evolution(search: Search) -> Outcome:
     if root is not None:
         return _finished(search, root)
     if search.whole.patient and not search.given.solve_for:
+        if isinstance(limit := at_rest(search), Found):
+            return limit
         said = f"The closed equations at {where(search.given)} did not settle when they were iterated."
         hint = "guess=, the values of a solution nearby; weaker fields, as with stronger penalties"
         return Lost(f"{said} {search.whole.why}".rstrip(), hint=hint, is_last=True)
