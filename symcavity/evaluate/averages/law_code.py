@@ -127,10 +127,10 @@ class LawCode:
         A law without pairs has no such path: there it begins at the origin again.
         """
         origin = np.zeros((len(self.unknowns), fields.shape[1]))
-        begun = start is not None and start.shape[1] == fields.shape[1]
-        x = self._newton(fields, params, start.copy() if begun else origin)
+        begin = origin if start is None or start.shape[1] != fields.shape[1] else start
+        x = self._newton(fields, params, begin)
         lost = np.isnan(x[0])
-        if lost.any() and (self.law.pairs or begun):
+        if lost.any() and (self.law.pairs or begin is not origin):
             begin = along_path(self, fields[:, lost], params) if self.law.pairs else origin[:, lost]
             x[:, lost] = self._newton(fields[:, lost], params, begin)
         return None if np.isnan(x).any() else x

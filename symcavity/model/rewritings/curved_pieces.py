@@ -87,9 +87,9 @@ def _beyond(gap: Expr, z: Dummy, low: Expr, high: Expr) -> tuple[list[Expr], lis
     shape = Rules([z])(gap)
     bend = 1 if shape.convex else -1
     for end, way in ((low, 1), (high, -1)) if shape.convex or shape.concave else ():
-        if end.is_finite and gap.xreplace({z: end}).is_zero:
-            if sign_of(bend * way * simplify(gap.diff(z).xreplace({z: end}))) in (0, 1):
-                return [], [bend]
+        slope = bend * way * gap.diff(z).xreplace({z: end})
+        if end.is_finite and gap.xreplace({z: end}).is_zero and sign_of(simplify(slope)) in (0, 1):
+            return [], [bend]
     return None
 
 
