@@ -74,3 +74,13 @@ def test_a_redundant_piece_away_from_rest():
     assert first == pytest.approx(second, rel=1e-9)
     instances = spelled[0].simulate({alpha: 1}, N=100, seeds=10)[average(w[i] ** 2)]
     assert abs(instances.mean - first) < 4 * instances.stderr + 0.02 * first
+
+
+def test_a_second_output_that_vanishes_by_symmetry():
+    """The loss ``|(h - 1, k)|`` of two weights is even in the second one, which is zero: the first has ``|h - 1|``."""
+    v = Feature("v")
+    k = Sum(x[mu, i] * v[i], (i, 1, N))
+    both = ConvexProblem(Sum(norm(h - 1, k), (mu, 1, P)) + ridge + Sum(v[i] ** 2, (i, 1, N)) / 2)
+    alone = ConvexProblem(Sum(Abs(h - 1), (mu, 1, P)) + ridge)
+    found, right = (float(p.cavity().solve({alpha: 1})[average(w[i] ** 2)]) for p in (both, alone))
+    assert found == pytest.approx(right, rel=1e-9)

@@ -175,7 +175,7 @@ class LawCode:
         """One step of Newton's method from unknowns that solve the law at real fields and parameters."""
         args = [*x, *fields, *params]
         table, residual, _ = self._active(args, x.shape[1])
-        return x - solved(table, residual.T[..., None])[..., 0].T
+        return x - np.linalg.solve(table, residual.T[..., None])[..., 0].T
 
     def _active(self, args: Sequence[Any], count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The Jacobian, the residual, and which member of each pair is zero."""
@@ -218,7 +218,7 @@ class LawCode:
             return self.all_of(x, fields, params, held_number(~first), None)
         table, _, a = self._active([*x, *fields, *params], count)
         forces = self._weighted(self._table(self.forces, [*x, *fields, *params], count, len(self.sources)), a, 1 - a)
-        return self.all_of(x, fields, params, held_number(~first), -solved(table, forces))
+        return self.all_of(x, fields, params, held_number(~first), -np.linalg.solve(table, forces))
 
     def _exact(self, x: np.ndarray, fields: np.ndarray, params: Any) -> tuple[np.ndarray, np.ndarray]:
         """The unknowns, where what is zero is so without rounding, and which pairs have a first member of zero."""
@@ -262,7 +262,7 @@ class LawCode:
         table, _, a = self._active([*x, *fields, *params], x.shape[1])
         rows = self.fields_rows(params)
         forces = self._weighted(np.broadcast_to(rows[..., None], (*rows.shape, x.shape[1])), a, 1 - a)
-        return x, held_number(~first), -solved(table, forces)
+        return x, held_number(~first), -np.linalg.solve(table, forces)
 
     def fields_rows(self, params: Any) -> np.ndarray:
         """The slopes of equations, first and second members along the fields, which hold no states."""

@@ -82,14 +82,13 @@ def _missed(values: np.ndarray, both: np.ndarray, plain: int, goal: np.ndarray) 
 
 def solved(rows: np.ndarray, side: np.ndarray) -> np.ndarray:
     """The solutions of linear systems; the least one where several are, as of multipliers that share a corner."""
-    finite = np.isfinite(rows).all(axis=(1, 2)) & np.isfinite(side).all(axis=(1, 2))
-    out = np.full(side.shape, np.nan, dtype=np.result_type(rows, side))
-    open_ = finite
+    out, open_ = np.full(side.shape, np.nan, dtype=np.result_type(rows, side)), np.ones(len(rows), dtype=bool)
     with suppress(np.linalg.LinAlgError):
-        out[finite] = np.linalg.solve(rows[finite], side[finite])
-        sizes = (np.abs(m).max(axis=(1, 2)) for m in (rows, out, side))
-        open_ = finite & ~(_product(*sizes) < 1)
-    own = np.flatnonzero(open_)
+        out = np.linalg.solve(rows, side)
+        open_ = ~(_product(*(np.abs(m).max(axis=(1, 2)) for m in (rows, out, side))) < 1)
+    if not open_.any():
+        return out
+    own = np.flatnonzero(open_ & np.isfinite(rows).all(axis=(1, 2)) & np.isfinite(side).all(axis=(1, 2)))
     parts = np.linalg.svd(rows[own], compute_uv=False)
     plain = parts[:, -1] > SINGULAR * parts[:, 0]
     for some, inverse in ((own[plain], np.linalg.inv), (own[~plain], partial(np.linalg.pinv, rcond=SINGULAR))):
