@@ -38,7 +38,7 @@ from symcavity.method.mirrors import mirrors
 from symcavity.method.moved import moved_of
 from symcavity.method.pair import pair_of
 from symcavity.method.recession import Side, widest_margin
-from symcavity.method.saddle import saddle_of
+from symcavity.method.saddle import saddle_of, scales_of
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
 from symcavity.model.kinds import Kind
@@ -85,6 +85,7 @@ def task_of(theory: Theory) -> Task:
             jumping=frozenset() if system.convex else _jumping(theory),
             saddle=cache(lambda: saddle_of(theory)),
             has_margin=lambda sides, given: _has_margin(theory, sides, given),
+            scales=cache(lambda: scales_of(theory)),
             measure=_measure(theory),
         )
     return theory.memory["task"]

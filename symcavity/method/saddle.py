@@ -181,6 +181,21 @@ def saddle_of(theory: Theory) -> Saddle | None:
     return _apart(Saddle(groups, _shared(theory), dict(theory.closures), kinds, system.record))
 
 
+def scales_of(theory: Theory) -> dict[OrderParameter, Expr]:
+    """What order parameters of a convex problem are where each statistic of its fields is one.
+
+    A message may be sent as a multiple of the slope of the terms that hear a field, and that by another one for each
+    field: there the one-site problems are convex whatever fields are correlated.
+    """
+    convex = theory.system.convex and theory.system.record is not None
+    groups = (_groups(theory) or ()) if convex else ()
+    found: dict[OrderParameter, Expr] = {}
+    for g in groups:
+        for m in (g.size, g.answer, g.back_size, g.back_answer):
+            found.setdefault(m.symbol, 1 / abs(m.factor))
+    return found
+
+
 def _is_plain(expr: Expr, size: Symbol) -> bool:
     """Whether an expression is a sum that holds a symbol in rational terms, and in no average."""
     return bool(expr.is_Add and expr.has(size) and expr.is_rational_function(size))

@@ -14,9 +14,10 @@ from symcavity.algebra.joint import KINKS, JointLaw, LawSymbol, slope
 from symcavity.evaluate.averages.edges import HELD, held_number
 from symcavity.evaluate.averages.faces import Faces
 from symcavity.evaluate.averages.joint_bodies import sides_of
+from symcavity.evaluate.averages.law_path import along_path, solved
 
 ROUNDS, HALVINGS = 100, 30
-SMALL = 1e-12
+SMALL, NEARLY = 1e-12, 1e-7  # the last step, and one after which rounding may be left
 LEFT = 1e-2  # of SMALL: the next step is not taken where the residual says that it is shorter
 ASIDE, FADED = 0.5, 1e-100  # how far from what switches on a plane, in standard deviations; no number below
 MOST_PAIRS = 10  # of which all faces are tried
@@ -121,17 +122,23 @@ class LawCode:
         return np.moveaxis(np.concatenate([table[:plain], pairs]), -1, 0)
 
     def solve(self, fields: np.ndarray, params: Sequence[float], start: np.ndarray | None) -> np.ndarray | None:
-        """The unknowns at all fields by Newton's method; from the origin where a start does not lead to them."""
-        if start is not None and start.shape[1] == fields.shape[1]:
-            found = self._newton(fields, params, start.copy())
-            if found is not None:
-                return found
-        return self._newton(fields, params, np.zeros((len(self.unknowns), fields.shape[1])))
+        """The unknowns at all fields by Newton's method; along a central path where a start does not lead to them.
 
-    def _newton(self, fields: np.ndarray, params: Sequence[float], x: np.ndarray) -> np.ndarray | None:
-        """Newton's method, its steps halved where they do not lead on."""
+        A law without pairs has no such path: there it begins at the origin again.
+        """
+        origin = np.zeros((len(self.unknowns), fields.shape[1]))
+        begin = origin if start is None or start.shape[1] != fields.shape[1] else start
+        x = self._newton(fields, params, begin)
+        lost = np.isnan(x[0])
+        if lost.any() and (self.law.pairs or begin is not origin):
+            begin = along_path(self, fields[:, lost], params) if self.law.pairs else origin[:, lost]
+            x[:, lost] = self._newton(fields[:, lost], params, begin)
+        return None if np.isnan(x).any() else x
+
+    def _newton(self, fields: np.ndarray, params: Sequence[float], x: np.ndarray) -> np.ndarray:
+        """Newton's method, its steps halved where they do not lead on; not a number where they never do."""
         size, total = x.shape
-        todo = np.arange(total)
+        out, todo = np.full_like(x, np.nan), np.arange(total)
         last = np.full(total, np.inf)
         here, at = x, fields
         args = [*here, *at, *params]
@@ -139,12 +146,7 @@ class LawCode:
         for _ in range(ROUNDS):
             residual, a, b = self._joined(values)
             table = self._weighted(self._table(self.jacobian, args, len(todo), size), a, b)
-            try:
-                step = -np.linalg.solve(table, residual.T[..., None])[..., 0].T
-            except np.linalg.LinAlgError:
-                return None
-            if not np.isfinite(step).all():
-                return None
+            step = -solved(table, residual.T[..., None])[..., 0].T
             merit = np.square(residual).sum(axis=0)
             share = np.ones(len(todo))
             for _ in range(HALVINGS):
@@ -156,18 +158,18 @@ class LawCode:
                 if not worse.any():
                     break
                 share = np.where(worse, share / 2, share)
-            x[:, todo] = moved
             length = np.max(np.abs(step) / (1 + np.abs(moved)), axis=0)
-            done = (length < SMALL) | ((length < 1e-7) & (length > last[todo] / 4))
+            done = (length < SMALL) | ((length < NEARLY) & (length > last[todo] / 4))
             done |= length * np.sqrt(after) < LEFT * SMALL * np.sqrt(merit)  # steps shrink as the residual does
+            out[:, todo[done]] = moved[:, done]
             last[todo] = length
-            left = ~done
+            left = ~done & np.isfinite(length) & ~(worse & (length > NEARLY))
             todo = todo[left]
             if not todo.size:
-                return x
+                break
             here, at, values = moved[:, left], at[:, left], values[:, left]
             args = [*here, *at, *params]
-        return None
+        return out
 
     def stepped(self, x: np.ndarray, fields: np.ndarray, params: Any) -> np.ndarray:
         """One step of Newton's method from unknowns that solve the law at real fields and parameters."""

@@ -121,6 +121,8 @@ class Task:
         The coordinates in which a convex problem is a saddle, or None.
     has_margin : callable
         Whether some direction to given sides of fields has a margin, at given values; None where that is open.
+    scales : callable
+        What order parameters of a convex problem are where each statistic of its fields is one.
     measure : GibbsMeasure or None
         What tells solutions of a Gibbs measure apart; None where states do not fluctuate.
     """
@@ -149,6 +151,7 @@ class Task:
     jumping: frozenset[Any] = frozenset()
     saddle: Callable[[], Saddle | None] = lambda: None
     has_margin: Callable[[tuple[Side, ...], Given], bool | None] = lambda *_: None
+    scales: Callable[[], Mapping[Any, Expr]] = dict
     measure: GibbsMeasure | None = None
     cache: dict[tuple[Expr, str], Compiled] = field(default_factory=Memory)
     passes: dict[Any, Pass] = field(default_factory=Memory)

@@ -59,10 +59,12 @@ class Attempt:
 
 def state_evolution(search: Search) -> Outcome:
     """Follow the state evolution of a convex problem to its one solution."""
-    root = root_from_afar(search.whole, search.given.environment("numpy"), search.guess)
+    root = root_from_afar(search.whole, search.given.environment("numpy"), search.guess, units=search.units)
     if root is not None:
         return _finished(search, root)
     if search.whole.patient and not search.given.solve_for:
+        if isinstance(limit := at_rest(search), Found):
+            return limit
         said = f"The closed equations at {where(search.given)} did not settle when they were iterated."
         hint = "guess=, the values of a solution nearby; weaker fields, as with stronger penalties"
         return Lost(f"{said} {search.whole.why}".rstrip(), hint=hint, is_last=True)

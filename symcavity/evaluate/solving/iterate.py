@@ -27,7 +27,11 @@ OFTEN = 3  # how many times in a row conditions may be missed before a step leav
 
 
 def root_from_afar(
-    closed: ClosedMap, env: Mapping[Any, Any], guess: Mapping[Symbol, Any] | None = None, scale: float = 1.0
+    closed: ClosedMap,
+    env: Mapping[Any, Any],
+    guess: Mapping[Symbol, Any] | None = None,
+    scale: float = 1.0,
+    units: Mapping[Symbol, float] | None = None,
 ) -> Root | None:
     """Return the root that the map leads to, or None where it leads nowhere.
 
@@ -39,12 +43,14 @@ def root_from_afar(
         Where to begin.
     scale : float
         How large moments are, and what has no sign, where it begins without one.
+    units : mapping, optional
+        What some unknowns are where it begins, in the place of one.
     """
     if not closed.is_square:
         return None
     closed.why = ""
     grids = closed.slopes.grids()
-    x = closed.start() * np.where(closed.signs < 0, 1.0, scale)
+    x = closed.start() * np.where(closed.signs < 0, 1.0, scale) * [(units or {}).get(s, 1.0) for s in closed.unknowns]
     if guess is not None and (root := root_near(closed, env, guess)) is not None:
         return root
     return evolve(closed, x, env, grids)

@@ -58,6 +58,16 @@ class Search:
         return self.task.closed_map(self.given)[0]
 
     @cached_property
+    def units(self) -> dict[Symbol, float]:
+        """What order parameters are where each statistic of a field is one, of laws that are solved together.
+
+        Fields that are heard together are heard by one convex problem of a site there.
+        """
+        scales = dict(self.task.scales()) if self.whole.patient else {}
+        values = self.task.together(tuple(scales.values()))(self.given.environment("numpy")) if scales else ()
+        return {s: float(v) for s, v in zip(scales, values, strict=True) if np.isfinite(v) and v > 0}
+
+    @cached_property
     def eliminated(self) -> Eliminated:
         """What elimination leaves of them."""
         return Eliminated.of(self.task, self.given)

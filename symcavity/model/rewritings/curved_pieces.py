@@ -57,7 +57,7 @@ def _cut(expr: Expr, z: Dummy, low: Expr, high: Expr) -> tuple[list[Expr], list[
     if kink is None:
         return None if expr.has(Piecewise) else ([], [expr])
     above, below, gap = _two_sides(kink)
-    if (signs := _signs(gap, z)) is None:
+    if (signs := _beyond(gap, z, low, high) or _signs(gap, z)) is None:
         return None
     zeros, over = signs
     ends = [low, *(t for t in zeros if sign_of(t - low) == 1 and sign_of(high - t) == 1), high]
@@ -80,6 +80,17 @@ def _two_sides(kink: Expr) -> tuple[Expr, Expr, Expr]:
     first, second, *others = kink.args
     gap = first - second if isinstance(kink, Max) else second - first
     return kink.func(first, *others), kink.func(second, *others), gap
+
+
+def _beyond(gap: Expr, z: Dummy, low: Expr, high: Expr) -> tuple[list[Expr], list[int]] | None:
+    """The sign of a convex or concave function that leaves zero at one end of a range, if it does: no zero follows."""
+    shape = Rules([z])(gap)
+    bend = 1 if shape.convex else -1
+    for end, way in ((low, 1), (high, -1)) if shape.convex or shape.concave else ():
+        slope = bend * way * gap.diff(z).xreplace({z: end})
+        if end.is_finite and gap.xreplace({z: end}).is_zero and sign_of(simplify(slope)) in (0, 1):
+            return [], [bend]
+    return None
 
 
 def _signs(gap: Expr, z: Dummy) -> tuple[list[Expr], list[int]] | None:

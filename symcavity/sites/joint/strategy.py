@@ -68,13 +68,14 @@ class Joint:
         unknowns = [symbols[q] for q in problem.law.unknowns]
         edges = [symbols[m] for pair in pairs for m in pair if m in symbols]
         # nothing is divided by what may vanish, as responses from one field to another do; a large law is not to grow
+        etas = [symbols[h.eta] for h in problem.ordered()]
         left, definitions = _eliminated(
-            equations, unknowns, edges, lambda rate: rate.is_number if problem.is_large else rate.is_nonzero
+            equations, unknowns, edges, etas, lambda rate: rate.is_number if problem.is_large else rate.is_nonzero
         )
         given = dict(definitions)
         law = JointLaw(
             [x for x in unknowns if x not in given],
-            [symbols[h.eta] for h in problem.ordered()],
+            etas,
             left,
             [tuple(m.xreplace(rule).xreplace(symbols).xreplace(given) for m in pair) for pair in pairs],
             definitions,
@@ -186,12 +187,14 @@ def _eliminated(
     equations: Sequence[Expr],
     unknowns: Sequence[Any],
     edges: Sequence[Any] = (),
+    heard: Sequence[Any] = (),
     fine: Callable[[Expr], bool | None] = bool,
 ) -> tuple[list[Expr], list[tuple[Any, Expr]]]:
     """What is left of some equations once every unknown is put in that stands alone and linearly in one of them.
 
     Of several unknowns those come first that vanish with one of the ``edges``, the members of pairs: what is zero there
-    is so without rounding.  One is put in where its factor is ``fine``.
+    is so without rounding.  One is put in where its factor is ``fine``; one whose factor is no number not where
+    ``heard`` fields stand beside products of unknowns: what is left would hold fields times unknowns.
     """
     left, given = list(equations), dict[Any, Expr]()
     free = list(unknowns)
@@ -201,6 +204,7 @@ def _eliminated(
             for k, e in enumerate(left)
             for x in free
             if e.has(x) and (rate := e.diff(x)) != 0 and not rate.has(*unknowns) and fine(rate)
+            if rate.is_number or not (heard and e.has(*heard)) or not any(e.diff(y).has(*unknowns) for y in free)
         )
         hit = min(hits, key=lambda h: (not h[2].is_number, not _vanishes(left[h[0]], h[1], edges), h[0]), default=None)
         if hit is None:
