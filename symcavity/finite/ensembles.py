@@ -38,6 +38,11 @@ def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Configu
         How many sweeps each chain makes.
     """
     held, states = w.sums.held, w.states  # what no configuration tells is refused first
+    if silent := [q for k, weight in w.heard.items() for q in weight.states if q not in w.weighed(k)]:
+        raise UnsupportedLaw(
+            f"{silent[0]} hears a sum and stands in none: instances have configurations of states that stand in sums.",
+            "instances whose states all stand in sums",
+        )
     few = discrete(states)
     on_sphere = w.is_cold and bool(held) and is_on_sphere(w)
     by_sites = w.is_cold and not held and is_square_but_for_sites(w)

@@ -12,8 +12,9 @@ from scipy.stats import norm
 from sympy import Rational, Symbol
 
 from symcavity import Global, UnstableSolution, alpha
-from symcavity.errors import NegativeEntropy
+from symcavity.errors import NegativeEntropy, UnsupportedLaw
 
+BETA = Symbol("beta", positive=True)
 pytestmark = [
     pytest.mark.filterwarnings(f"ignore::{word.__module__}.{word.__name__}")
     for word in (UnstableSolution, NegativeEntropy)
@@ -92,6 +93,13 @@ def test_bidirectional_memory():
     assert loads == pytest.approx([load(float(point)) for point in near], rel=1e-12)
     assert loads[0] < loads[1] > loads[2]
     assert loads[1] == pytest.approx(0.19980154414, abs=2e-11)
+
+
+def test_states_that_hear_and_send_nothing_have_no_instances():
+    memory = module("projection_memory")
+    for problem, more in ((memory.problem, {}), (memory.problem.gibbs(BETA), {BETA: 2})):
+        with pytest.raises(UnsupportedLaw, match=r"s\[i\] hears a sum and stands in none"):
+            problem.simulate({**memory.values, **more}, N=12, seeds=1)
 
 
 def test_projection_memory():
