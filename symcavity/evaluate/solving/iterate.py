@@ -178,7 +178,7 @@ def roots_at_points(
 
     Notes
     -----
-    One point is solved by itclosed.  From there Newton's method goes to all others at once, and again from what
+    One point is solved by itself.  From there Newton's method goes to all others at once, and again from what
     it has reached to the nearest of what is left.
     """
     found = np.full((len(closed.unknowns), count), np.nan)
