@@ -390,7 +390,7 @@ BAD_COMMANDS = {
     "a folder": (["derive", "./"], ["cannot be read"]),
     "an unknown object": (["derive", "kernel_ridge", "--object", "fromloss"], ["from_loss"]),
     "an unknown parameter": (["solve", "gardner", "kapa=1"], ["no parameter kapa", "Try: kappa"]),
-    "an unknown of the theory": (["solve", "gardner", "kappa=1", "w=1"], ["variable", "comes out"]),
+    "an unknown of the theory": (["solve", "gardner", "kappa=1", "w=1"], ["variable", "solved for"]),
     "a value twice": (["solve", "gardner", "kappa=1", "kappa=2"], ["given twice"]),
     "no value": (["solve", "gardner"], ["missing"]),
     "too many values": (["solve", "gardner", "kappa=1", "alpha=1"], ["Too many values"]),

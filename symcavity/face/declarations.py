@@ -130,6 +130,10 @@ class LinearEquivalent(BipartiteSystem):
         self._found = found
         self.slopes, self.noises = dict(found.slopes), dict(found.noises)
 
+    def where(self, marked: Any) -> Any:
+        """Return its equations with a function applied to all of their expressions, as a system."""
+        return BipartiteSystem(list(self._found.equations), name=self.name).where(marked)
+
     def at(self, solution: Any) -> dict[Any, Any]:
         """The values at which it is equivalent to a solution of the theory."""
         return self._found.at(solution)
