@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from symcavity.errors import ValuesError
 from symcavity.face.identities import Symmetry
@@ -16,6 +16,8 @@ from symcavity.model.system import System as SystemData
 from symcavity.record.verbs import with_verbs
 
 if TYPE_CHECKING:
+    from sympy import Expr, Symbol
+
     from symcavity.method.equivalent import LinearEquivalent as LinearEquivalentData
 
 
@@ -105,7 +107,7 @@ class BipartiteSystem(WithInstances, SystemData):
 
     def as_equivalent(self, found: LinearEquivalentData) -> LinearEquivalent:
         """The linear equivalent that was found of this system's theory, as a declaration."""
-        return LinearEquivalent(found)
+        return LinearEquivalent(list(found.equations), name="A linear equivalent").equivalent_to(found)
 
     def _repr_latex_(self) -> str:
         from symcavity.writing.displays import system_latex
@@ -125,10 +127,18 @@ class LinearEquivalent(BipartiteSystem):
         The parameters of its equations, in averages of the theory that it is equivalent to.
     """
 
-    def __init__(self, found: LinearEquivalentData) -> None:
-        super().__init__(list(found.equations), name="A linear equivalent")
-        self._found = found
-        self.slopes, self.noises = dict(found.slopes), dict(found.noises)
+    _found: LinearEquivalentData
+    slopes: dict[Symbol, Expr]
+    noises: dict[Symbol, Expr]
+
+    def equivalent_to(self, found: LinearEquivalentData) -> Self:
+        """The same system, which knows to what it is equivalent."""
+        self._found, self.slopes, self.noises = found, dict(found.slopes), dict(found.noises)
+        return self
+
+    def where(self, marked: Callable[[Any], Any]) -> Self:
+        """Return the same system with a function applied to all of its expressions."""
+        return super().where(marked).equivalent_to(self._found)
 
     def where(self, marked: Any) -> Any:
         """Return its equations with a function applied to all of their expressions, as a system."""

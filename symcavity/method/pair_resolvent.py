@@ -102,20 +102,23 @@ class Resolvent:
             local = Matrix([[self.local[a, b] for b in own] for a in own])
             back = Matrix([[self.back((a, b)) for b in own] for a in own])
             means = Matrix([[self.symbols[a, b] for b in own] for a in own])
-            if any(self.pair.over_sites(e) != e for e in local):  # sites differ
-                sites = local * _inverse(eye(len(own)) - back * local)
-                means = sites.applyfunc(self.pair.over_sites)
-            else:
-                means = local + local * back * means
-            for k, a in enumerate(own):
-                for m, b in enumerate(own):
-                    found.setdefault(self.symbols[a, b], means[k, m])
+            differ = any(self.pair.over_sites(e) != e for e in local)  # sites
+            sites = _over(local, eye(len(own)) - back * local) if differ else local + local * back * means
+            for symbol, entry in zip(means, sites, strict=True):
+                if symbol not in found:
+                    found[symbol] = self.pair.over_sites(entry) if differ else entry
         z, entry = self.argument, self.symbols[self.pair.target]
         return [*(Equation(s, e) for s, e in found.items()), Equation(self.value, 1 / z + entry / z**2)]
 
 
-def _inverse(matrix: Any) -> Any:
-    """The inverse, by Cramer's rule: entries are symbols to the arithmetic, which nothing simplifies."""
-    names = {e: Dummy(f"n{k}") for k, e in enumerate(dict.fromkeys(matrix)) if e.free_symbols}
-    plain = matrix.xreplace(names)
-    return (plain.adjugate() / plain.det(method="berkowitz")).xreplace({name: e for e, name in names.items()})
+def _over(above: Any, below: Any) -> Any:
+    """A matrix times the inverse of another one, by Cramer's rule: entries are symbols to the arithmetic.
+
+    Each entry is one fraction, and nothing simplifies it.
+    """
+    entries = [e for e in dict.fromkeys([*above, *below]) if e.free_symbols]
+    names = {e: Dummy(f"n{k}") for k, e in enumerate(entries)}
+    plain = below.xreplace(names)
+    whole = plain.det(method="laplace")
+    found = above.xreplace(names) * plain.adjugate() / whole
+    return found.xreplace({name: e for e, name in names.items()})
