@@ -140,10 +140,6 @@ class LinearEquivalent(BipartiteSystem):
         """Return the same system with a function applied to all of its expressions."""
         return super().where(marked).equivalent_to(self._found)
 
-    def where(self, marked: Any) -> Any:
-        """Return its equations with a function applied to all of their expressions, as a system."""
-        return BipartiteSystem(list(self._found.equations), name=self.name).where(marked)
-
     def at(self, solution: Any) -> dict[Any, Any]:
         """The values at which it is equivalent to a solution of the theory."""
         return self._found.at(solution)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from sympy import Add, Dummy, Expr, Function, Mul, Pow, S, Sum, Symbol, cancel, collect, exp, fraction
+from sympy import Add, Dummy, Expr, Function, Mul, Pow, S, Sum, Symbol, cancel, collect, conjugate, exp, fraction
 from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.algebra.factors import factor, factor_list, together
@@ -71,6 +71,8 @@ LARGE = 300  # operations in the argument of a truncated moment that is left as 
 
 def tidy_arguments(expr: Expr) -> Expr:
     """Multiply out the arguments of phi, pull constants out of averages over sites."""
+    if expr.has(conjugate):  # everything is real; of a root in the place of an unknown SymPy does not know it
+        expr = expr.replace(conjugate, lambda u: u)
     rule = {}
     for node in expr.atoms(phi):
         wide = node.args[1].expand() if node.args[1].count_ops() < LARGE else node.args[1]

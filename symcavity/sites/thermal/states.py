@@ -129,7 +129,11 @@ class Mixture(ThermalAverages):
         pull = (eta + F * constant) * share - slope
         level = fixed - eta * constant - F * constant**2 / 2
         if bent is None:
-            place, factor = self._gaussian(level, pull, curvature - F * share**2), self._factor(rest, values)
+            whole = curvature - F * share**2
+            if rest != 0 and (F * share**2).is_positive:  # answers that bend down: only the energy holds the state
+                whole = curvature if curvature != 0 else F * share**2
+                rest += (curvature - F * share**2 - whole) * x**2 / 2
+            place, factor = self._gaussian(level, pull, whole), self._factor(rest, values)
             return (Part(values, place[0], x, *place[1:], factor, self._box(values) if rest == 0 else ()),)
         found: list[Part] = []
         for way, (add, tilt, bend) in zip((-1, 1), bent.sides, strict=True):
