@@ -9,6 +9,7 @@ from sympy.stats import Gamma, Normal, Uniform
 
 from symcavity import ConvexProblem, Coupling, Feature, Infeasible, N, P, Quenched, ValuesError, alpha, average, i, mu
 from symcavity.algebra.gaussian import GaussianAverage
+from symcavity.evaluate.averages.integrals import LAWS
 from symcavity.evaluate.averages.kinks import kinks
 from symcavity.evaluate.averages.quenched import read_quenched
 from symcavity.evaluate.averages.tails import check_tails
@@ -17,9 +18,7 @@ x, w, t, y = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("y", mu)
 a, z = Symbol("a", positive=True), Symbol("z", real=True)
 field = Sum(x[mu, i] * w[i], (i, 1, N))
 penalty = Symbol("penalty", positive=True)
-BOUNDED = ConvexProblem(
-    penalty * Sum(Abs(w[i]), (i, 1, N)) + Sum((field - 1) ** 2, (mu, 1, P)) / 2, [w[i] <= 1 + t[i]]
-)
+BOUNDED = ConvexProblem(penalty * Sum(Abs(w[i]), (i, 1, N)) + Sum((field - 1) ** 2, (mu, 1, P)) / 2, [w[i] <= 1 + t[i]])
 
 
 def test_kinks_are_where_branches_switch_and_where_breaks_meet():
@@ -81,3 +80,13 @@ def test_a_hard_margin_of_labels_near_zero_has_no_finite_norm():
     check_tails({"it": average(1 / y[mu]) ** 2}, laws(Gamma("y", 2, 1)), {})  # each factor is finite
     with pytest.raises(ValuesError, match="it is infinite"):
         check_tails({"it": 1 + average(1 / y[mu] ** 2)}, laws(Gamma("y", 1, 1)), {})
+
+
+def test_an_average_inside_of_another_is_a_number_there():
+    """What divides by a second moment is finite, whatever the law has at zero; an inner moment may be infinite."""
+    e = Quenched("e", mu)
+    both = read_quenched([t, e], {t: Normal("t", 0, 1), e: {1: "1/2", -1: "1/2"}}, 15, {})
+    shrunk = e[mu] ** 2 / (1 + e[mu] ** 2)
+    check_tails({"it": average(shrunk / average(t[i] ** 2))}, both, {LAWS: both})
+    with pytest.raises(ValuesError, match="it is infinite"):
+        check_tails({"it": average(shrunk * average(1 / t[i] ** 2))}, both, {LAWS: both})

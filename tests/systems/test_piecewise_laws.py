@@ -236,14 +236,53 @@ def test_ordinal_hinges():
     assert pytest.approx(1 / (1 - 2 * slope), rel=1e-5) == V
 
 
+def ordinal_logit(weights):
+    """Minus the logarithm of differences of sigmoids at thresholds that are learned; their places are in any order."""
+    label = Quenched("y", mu, law=dict(enumerate(weights)))
+    w, places = Feature("w"), [Global(f"b{k}") for k in range(len(weights) - 1, 0, -1)]
+    h = field(x, w)
+    below = [0, *(1 / (1 + exp(h - b)) for b in places), 1]
+    own = [-KroneckerDelta(label[mu], k) * log(below[k + 1] - below[k]) for k in range(len(weights))]
+    return w, places, ConvexProblem(Sum(sum(own), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2)
+
+
+@pytest.mark.parametrize(
+    "weights", [[Rational(1, 3)] * 3, [Rational(1, 8), HALF, Rational(3, 8)]], ids=["even", "uneven"]
+)
+def test_a_likelihood_of_classes_in_order_and_its_thresholds(weights):
+    """Where all thresholds are zero the term has no value: its slopes far out are read where it has one."""
+    w, places, problem = ordinal_logit(weights)
+    s = problem.cavity().solve({alpha: 2, gamma: 1})
+    q, V, (low, high) = float(s[average(w[i] ** 2)]), float(s["S_w"]), [float(s[b]) for b in places]
+    z, share = np.polynomial.hermite_e.hermegauss(120)
+    eta, share = np.sqrt(q) * z, share / share.sum()
+
+    def above(u, place):
+        return 1 / (1 + np.exp(place - u))
+
+    def slope(u, k):
+        return above(u, low) * (k < 2) + above(u, high) * (k > 0) - (k > 0)
+
+    squares = slopes = pulls = 0.0
+    for k, weight in enumerate(map(float, weights)):
+        left, right = eta - 3 * V, eta + 3 * V
+        for _ in range(60):
+            u = (left + right) / 2
+            up = u + V * slope(u, k) > eta
+            left, right = np.where(up, left, u), np.where(up, u, right)
+        curved = sum(above(u, p) * above(-u, -p) for p in ((low,), (low, high), (high,))[k])
+        squares += weight * share @ slope(u, k) ** 2
+        slopes += weight * share @ (curved / (1 + V * curved))
+        pulls += weight * share @ (-above(u, high) * (k > 0)) + weight * (k == 2)
+    pulls -= float(weights[1]) / np.expm1(high - low)
+    assert q == pytest.approx(2 * V**2 * squares, rel=1e-9)
+    assert pytest.approx(1 / (1 + 2 * slopes), rel=1e-9) == V
+    assert abs(pulls) < 1e-9 * float(weights[2])
+
+
 def test_instances_with_thresholds_in_a_logarithm():
     """Where all thresholds are zero a cumulative logit has no value: instances begin elsewhere."""
-    label = Quenched("y", mu, law={k: Rational(1, 3) for k in (1, 2, 3)})
-    w, low, high = Feature("w"), Global("b1"), Global("b2")
-    h, own = field(x, w), [KroneckerDelta(label[mu], k) for k in (1, 2, 3)]
-    below, above = 1 / (1 + exp(h - low)), 1 / (1 + exp(h - high))
-    loss = -own[0] * log(below) - own[1] * log(above - below) - own[2] * log(1 - above)
-    problem = ConvexProblem(Sum(loss, (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2)
+    _, (low, high), problem = ordinal_logit([Rational(1, 3)] * 3)
     sim = problem.simulate({alpha: 2, gamma: 1}, N=40, seeds=6)
     assert sim[high].mean > 0.3 > -0.3 > sim[low].mean
 

@@ -126,19 +126,25 @@ def _with_poles(expr: Expr) -> dict[Any, list[tuple[Pass, Dummy, set[Any]]]]:
     out: dict[Any, list[tuple[Pass, Dummy, set[Any]]]] = {}
     bodies = [node.args[0] for node in expr.atoms(Average, Sum)]
     divided = any(p.exp.is_negative and own_quantities(p.base) for body in bodies for p in body.atoms(Pow))
-    if not divided or not _is_linear(expr):  # a product of averages may be finite where that of a product is not
+    if not divided:
         return out
+    bent = {q for node in _bent_in(expr) for q in own_quantities(node.args[0])}
     for q, x, whole in _integrands(expr):
-        if any(p.exp.is_negative and p.base.has(x) for p in whole.atoms(Pow)):
+        if q not in bent and any(p.exp.is_negative and p.base.has(x) for p in whole.atoms(Pow)):
             out.setdefault(q.family, []).append((Pass([whole]), x, set()))
     return out
 
 
-def _is_linear(expr: Expr) -> bool:
-    """Whether an expression is linear in its averages."""
+def _bent_in(expr: Expr) -> set[Expr]:
+    """The averages that an expression, or an average in it, is not linear in.
+
+    A product of averages may be finite where that of a product is not, and an average inside another is a number there.
+    """
     marks = {n: Dummy() for n in sorted(expr.atoms(Average, Sum), key=str)}
     plain = expr.xreplace(marks)
-    return not any(plain.diff(mark).has(*marks.values()) for mark in marks.values())
+    outer = [n for n, mark in marks.items() if plain.has(mark)]
+    bent = {n for n in outer if plain.diff(marks[n]).has(*marks.values())}
+    return bent.union(*(_bent_in(n.args[0]) for n in outer))
 
 
 def _rise(body: Pass, x: Dummy, width: float, variable: Any, env: Mapping[Any, Any]) -> float | None:

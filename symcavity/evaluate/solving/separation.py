@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, permutations, product
+from typing import Any
 
 import numpy as np
 from sympy import Add, Expr, Integer, Mul, Rational, S, Symbol, sympify
@@ -19,6 +20,7 @@ from symcavity.model.quantities import Global, SiteQuantity
 
 FAR, FARTHER, IN_DIGITS = 300, 3000, 30  # fields at which slopes show their signs and limits, and digits to see them
 MANY = 16  # values of labels that are looked at, at about the most
+MOST_ORDERS = 120  # of global variables: all of five
 
 
 @dataclass(frozen=True)
@@ -58,20 +60,26 @@ class SlopesFarOut:
 def slopes_far_out(body: Expr, mark: Symbol, kind: Kind, given: Given) -> Iterator[SlopesFarOut]:
     """The slopes of a term at both ends of its field, class by class; nothing where they depend on other fields.
 
-    Labels of many values are looked at in some of them.
+    Labels of many values are looked at in some of them.  Global variables may have any values at which the term has
+    one: a convex function rises far out alike along all parallel lines.
     """
-    slope = body.diff(mark)
-    slope = slope.xreplace({s: sympify(v) for s, v in given.exact.items()})
-    slope = slope.xreplace(dict.fromkeys(slope.atoms(Global), S.Zero))
-    labels = sorted(slope.atoms(SiteQuantity), key=str)
-    if slope.free_symbols - {mark} - {s for q in labels for s in q.free_symbols}:
+    body = body.xreplace({s: sympify(v) for s, v in given.exact.items()})
+    labels = sorted(body.diff(mark).atoms(SiteQuantity), key=str)
+    if body.diff(mark).free_symbols - {mark} - {s for q in labels + list(body.atoms(Global)) for s in q.free_symbols}:
         return
     drawn, known = [q for q in labels if q.few], [q for q in labels if not q.few]
     columns, _ = given.laws[kind].table([q.family for q in known]) if known else ((), None)
     rows = np.unique(np.column_stack(columns) if known else np.zeros((1, 0)), axis=0)
     rows = rows[:: max(1, len(rows) // MANY)]
-    for row, few in product(rows.tolist(), product(*(q.few for q in drawn))):
-        here = dict(zip(drawn, few, strict=True)) | dict(zip(known, map(Rational, row), strict=True))
+    classes = [
+        dict(zip(drawn, few, strict=True)) | dict(zip(known, map(Rational, row), strict=True))
+        for row, few in product(rows.tolist(), product(*(q.few for q in drawn)))
+    ]
+    shared = _values_of_globals(body, mark, classes)
+    if shared is None:
+        return
+    slope = body.diff(mark).xreplace(shared)
+    for here in classes:
         with mp.workdps(IN_DIGITS):
             far, farther = (
                 [mp.convert(slope.xreplace({**here, mark: Integer(s * x)}).evalf(IN_DIGITS)) for s in (-1, 1)]
@@ -80,6 +88,24 @@ def slopes_far_out(body: Expr, mark: Symbol, kind: Kind, given: Given) -> Iterat
             lower, upper = (int(mp.sign(v)) for v in far)
             gone = tuple(2 * abs(b) <= abs(a) for a, b in zip(far, farther, strict=True))
         yield SlopesFarOut(here, (lower, upper), gone)
+
+
+def _values_of_globals(body: Expr, mark: Symbol, classes: Sequence[Mapping[Any, Expr]]) -> dict[Any, Expr] | None:
+    """Values of global variables at which a term has one: zero, or in some order, as thresholds of classes have."""
+    found = sorted(body.atoms(Global), key=str)
+    spread = [Rational(2 * k - len(found) + 1, 2) for k in range(len(found))]
+    beside = dict.fromkeys(body.atoms(SiteQuantity), S.One)  # of which the slope knows nothing
+
+    def has_value(here: Mapping[Any, Expr]) -> bool:
+        fields = (S.Zero, Integer(1), Integer(-1), Integer(FAR), Integer(-FAR))
+        at = (body.xreplace({**beside, **here, mark: x}).evalf(IN_DIGITS) for x in fields)
+        return any(v.is_extended_real and v.is_finite for v in at)
+
+    for values in ([S.Zero] * len(found), *islice(permutations(spread), MOST_ORDERS)):
+        shared = dict(zip(found, values, strict=True))
+        if not found or all(has_value({**shared, **here}) for here in classes):
+            return shared
+    return None
 
 
 def by_class(values: Sequence[tuple[Mapping[SiteQuantity, Expr], Expr]]) -> Expr | None:
