@@ -18,7 +18,11 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.model.quantities import Quenched, site_quantities
 from symcavity.sites.branching.arranging import IllPosed
 
-LABELS = 'labels with their values in the declaration: Quenched("y", mu, law={1: Rational(1, 2), -1: Rational(1, 2)})'
+LABELS = (
+    'labels with their values in the declaration: Quenched("y", mu, law={1: Rational(1, 2), -1: Rational(1, 2)}); in '
+    "the place of the sign of a teacher's field u the label that has it, "
+    'Quenched("y", mu, law={1: Heaviside(u), -1: Heaviside(-u)}, given=u)'
+)
 SUPPORTED = "energies that are polynomials of degree two between points; discrete states; inequalities"
 
 
