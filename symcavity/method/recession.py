@@ -14,6 +14,7 @@ from typing import Any
 
 from sympy import Add, Eq, Expr, S, Sum
 
+from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.kkt import optimality
 from symcavity.method.theory import Theory
 from symcavity.model.fields import FieldSymbol
@@ -106,4 +107,7 @@ def widest_margin(problem: Problem, sides: Sequence[Side]) -> Theory | None:
         if side.held != 0:
             entries.append(-side.held * argument >= 0)
     squares = [Sum(Add(*(q**2 for q in states)), kind.range) for kind, states in senders.items()]
-    return Theory(optimality(Problem(HALF * Add(*squares), entries)), naive=False)
+    try:
+        return Theory(optimality(Problem(HALF * Add(*squares), entries)), naive=False)
+    except (DeclarationError, UnsupportedLaw):  # sides by labels of a form that no constraint has
+        return None
