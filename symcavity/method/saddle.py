@@ -182,17 +182,18 @@ def saddle_of(theory: Theory) -> Saddle | None:
 
 
 def scales_of(theory: Theory) -> dict[OrderParameter, Expr]:
-    """What order parameters of a convex problem are where each statistic of its fields is one.
+    """What order parameters of a convex problem are where each statistic of its fields is one, at ratios of one.
 
     A message may be sent as a multiple of the slope of the terms that hear a field, and that by another one for each
-    field: there the one-site problems are convex whatever fields are correlated.
+    field: there the one-site problems are convex whatever fields are correlated.  Numbers of sites do not matter.
     """
     convex = theory.system.convex and theory.system.record is not None
     groups = (_groups(theory) or ()) if convex else ()
+    ratios = {kind.ratio: S.One for kind in theory.system.kinds}
     found: dict[OrderParameter, Expr] = {}
     for g in groups:
         for m in (g.size, g.answer, g.back_size, g.back_answer):
-            found.setdefault(m.symbol, 1 / abs(m.factor))
+            found.setdefault(m.symbol, 1 / abs(m.factor.xreplace(ratios)))
     return found
 
 

@@ -122,7 +122,7 @@ class Task:
     has_margin : callable
         Whether some direction to given sides of fields has a margin, at given values; None where that is open.
     scales : callable
-        What order parameters of a convex problem are where each statistic of its fields is one.
+        What order parameters of a convex problem are where each statistic of its fields is one, at ratios of one.
     measure : GibbsMeasure or None
         What tells solutions of a Gibbs measure apart; None where states do not fluctuate.
     """
