@@ -63,7 +63,8 @@ class Search:
 
         Fields that are heard together are heard by one convex problem of a site there.
         """
-        scales = dict(self.task.scales()) if self.whole.patient else {}
+        every = self.task.scales() if self.whole.patient else {}
+        scales = {s: e for s, e in every.items() if not e.free_symbols.intersection(self.given.solve_for)}
         values = self.task.together(tuple(scales.values()))(self.given.environment("numpy")) if scales else ()
         return {s: float(v) for s, v in zip(scales, values, strict=True) if np.isfinite(v) and v > 0}
 
