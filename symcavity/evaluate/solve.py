@@ -19,7 +19,7 @@ from symcavity.evaluate.given.checked_values import read_values
 from symcavity.evaluate.given.complex_values import has_complex
 from symcavity.evaluate.given.values import GibbsMeasure, Given, Task
 from symcavity.evaluate.solutions.sampled import SampledSolution
-from symcavity.evaluate.solutions.solution import Solution
+from symcavity.evaluate.solutions.solution import IN_DOUBLE, SHOWN, Solution
 from symcavity.evaluate.solving import saddle_attempt
 from symcavity.evaluate.solving.admissible import inadmissible
 from symcavity.evaluate.solving.analytic import solve_analytic
@@ -102,12 +102,13 @@ def _has_margin(theory: Theory, sides: Sequence[Side], given: Given) -> bool | N
     task = task_of(found)
     held = {s: v for s, v in given.exact.items() if s in (*task.parameters, *task.ratios, *task.sizes)}
     try:
-        solve_given(task, replace(given, exact=held, solve_for=(), dps=min(given.dps, 15)), found.observable)
+        at = replace(given, exact=held, solve_for=(), dps=min(given.dps, IN_DOUBLE))
+        solution = solve_given(task, at, found.observable)
     except Infeasible:
         return False
     except (FlatMinimum, NotConverged):
         return None
-    return True
+    return True if solution.is_limit or solution.digits >= SHOWN else None  # a rough one proves nothing
 
 
 def _measure(theory: Theory) -> GibbsMeasure | None:

@@ -235,6 +235,15 @@ def test_terms_that_are_bounded_below_have_their_sides_by_class():
     assert [polynomial.subs(y[mu], v) for v in (-1, 0, 1)] == [1, 0, 1]
 
 
+def test_classes_of_which_only_some_are_looked_at_prove_nothing():
+    """A label of many values: the one that has another side than all others may be among those left out."""
+    many = {k: Rational(1, 40) for k in range(-39, 0)} | {1: Rational(1, 40)}
+    given = read_values(task_of(ridge().cavity()), {alpha: 1, y: many}, 15)
+    body = log(1 + exp(-y[mu] * field_mark))
+    assert list(slopes_far_out(body, field_mark, DATUM, given))
+    assert not list(slopes_far_out(body, field_mark, DATUM, given, every=True))
+
+
 def ridge():
     return ConvexProblem(over_data((y[mu] - field) ** 2) / 2 + squares / 2)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -78,10 +79,11 @@ def find_roots(
     every : bool
         Whether the whole range is searched, for a problem that may have several roots.
     """
+    between = partial(_bracketed, residual, costly=costly, rough=rough, every=every)
     if unknown.sign:
-        yield from _bracketed(residual, unknown, costly=costly, rough=rough, guess=guess, every=every)
+        yield from between(unknown, guess=guess)
     else:
-        yield from _of_either_sign(residual, unknown, costly=costly, rough=rough, guess=guess, every=every)
+        yield from _of_either_sign(residual, unknown.name, between, guess)
 
 
 # -- one unknown ---------------------------------------------------------------------------------
@@ -136,20 +138,12 @@ def _bracketed(
 
 
 def _of_either_sign(
-    residual: Residual,
-    unknown: Unknown,
-    *,
-    costly: bool,
-    rough: Residual | None,
-    guess: Sequence[float] | None,
-    every: bool,
+    residual: Residual, name: str, between: Callable[..., Iterator[np.ndarray]], guess: Sequence[float] | None
 ) -> Iterator[np.ndarray]:
     """All roots of an unknown of either sign: in the logarithms of both halves of the line, and zero itself."""
     ways = [1, -1] if guess is None or guess[0] >= 0 else [-1, 1]
     for sign in ways:
-        near = None if guess is None or guess[0] * sign <= 0 else guess
-        signed = Unknown(unknown.name, sign)
-        yield from _bracketed(residual, signed, costly=costly, rough=rough, guess=near, every=every)
+        yield from between(Unknown(name, sign), guess=None if guess is None or guess[0] * sign <= 0 else guess)
     if _changes_at_zero(residual):
         yield np.zeros(1)
 

@@ -310,7 +310,7 @@ class _Attempt:
 
     def _side(self, kind: Kind, mark: FieldSymbol, body: Expr) -> Side | None:
         """To which side a field may go without a rise of its terms; None where that is open."""
-        ends = list(slopes_far_out(body, mark, kind, self.given))
+        ends = list(slopes_far_out(body, mark, kind, self.given, every=True))
         if not ends or not all(e.is_bounded for e in ends):
             return None
         ways = [(e.labels, Integer(e.open_sides[1] - e.open_sides[0])) for e in ends]

@@ -57,11 +57,14 @@ class SlopesFarOut:
         return all(not is_open or gone for is_open, gone in zip(self.open_sides, self.vanishing, strict=True))
 
 
-def slopes_far_out(body: Expr, mark: Symbol, kind: Kind, given: Given) -> Iterator[SlopesFarOut]:
+def slopes_far_out(
+    body: Expr, mark: Symbol, kind: Kind, given: Given, *, every: bool = False
+) -> Iterator[SlopesFarOut]:
     """The slopes of a term at both ends of its field, class by class; nothing where they depend on other fields.
 
-    Labels of many values are looked at in some of them.  Global variables may have any values at which the term has
-    one: a convex function rises far out alike along all parallel lines.
+    Labels of many values are looked at in some of them, and nothing is said of these where ``every`` class counts.
+    Global variables may have any values at which the term has one: a convex function rises far out alike along all
+    parallel lines.
     """
     body = body.xreplace({s: sympify(v) for s, v in given.exact.items()})
     labels = sorted(body.diff(mark).atoms(SiteQuantity), key=str)
@@ -70,6 +73,8 @@ def slopes_far_out(body: Expr, mark: Symbol, kind: Kind, given: Given) -> Iterat
     drawn, known = [q for q in labels if q.few], [q for q in labels if not q.few]
     columns, _ = given.laws[kind].table([q.family for q in known]) if known else ((), None)
     rows = np.unique(np.column_stack(columns) if known else np.zeros((1, 0)), axis=0)
+    if every and len(rows) > MANY:
+        return
     rows = rows[:: max(1, len(rows) // MANY)]
     classes = [
         dict(zip(drawn, few, strict=True)) | dict(zip(known, map(Rational, row), strict=True))
