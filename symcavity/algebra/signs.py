@@ -375,11 +375,18 @@ class OpenSlope(Exception):
 
 
 class RealNames:
-    """Stand-ins that are known to be real for the symbols that are not: everything here is real."""
+    """Stand-ins that are known to be real for the symbols that are not: everything here is real.
+
+    A symbol that is not negative and divides is positive, wherever the expressions have a value.
+    """
 
     def __init__(self, *expressions: Any) -> None:
         self.there: dict[Expr, Expr] = {}
-        for expr in map(sympify, expressions):
+        given = [*map(sympify, expressions)]
+        bottoms = {b for e in given for p in e.atoms(Pow) if p.exp.is_negative for b in Mul.make_args(p.base)}
+        divisors = {b for b in bottoms if b.is_Symbol and b.is_nonnegative and b.is_positive is None}
+        self.there.update({b: Dummy(str(b), positive=True) for b in sorted(divisors, key=lambda a: a.sort_key())})
+        for expr in given:
             for kind in (Indexed, AppliedUndef):
                 for atom in sorted(expr.atoms(kind), key=lambda a: a.sort_key()):
                     self._stand_in(atom)
