@@ -1,9 +1,12 @@
 """Averages that diverge have no number: by their tails, or at a pole whose two sides cancel."""
 
+import mpmath
 import pytest
-from sympy import Rational, Sum, exp
+from sympy import Rational, Sum, Symbol, exp
 
 from symcavity import ConvexProblem, Coupling, Feature, N, NotConverged, P, Quenched, alpha, average, i, mu
+from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.evaluate.averages.integrals import Pass
 
 x, w, e = Coupling("x"), Feature("w"), Quenched("e", mu)
 HEARD = Sum(x[mu, i] * w[i], (i, 1, N))
@@ -32,3 +35,11 @@ def test_what_diverges_is_refused(solution, body):
     """By its tail, by its pole."""
     with pytest.raises(NotConverged):
         solution[average(body)]
+
+
+def test_what_grows_at_the_edge_of_its_law_is_no_pole():
+    """The response ``1/(2*n)`` of ``n = sqrt(c - z)`` grows where n vanishes; its average is finite."""
+    n, c = Symbol("n", real=True), Rational(3, 4)
+    (found,) = Pass([ImplicitAverage(1 / (2 * n), n, c - n**2, 0)])({})
+    expected = mpmath.quad(lambda z: mpmath.npdf(z) / (2 * mpmath.sqrt(0.75 - z)), [-30, -5, -1, 0.75])
+    assert abs(found) == pytest.approx(float(expected), rel=1e-8)

@@ -61,6 +61,18 @@ def test_noise_widens_a_gaussian_average():
     assert ExactPass([wide])({})[0] == pytest.approx(brute, rel=1e-12)
 
 
+def test_noise_widens_a_field_beside_another_one():
+    """Of two nested averages, whose integrand holds both variables in one sum."""
+    v = Symbol("v", real=True)
+    inner = GaussianAverage(tanh(z / 2 + tanh(v) / 2 + y[mu]) ** 2, v)
+    wide = absorb(average(GaussianAverage(inner, z)), LAW)
+    assert not wide.has(y)
+    nodes, weights = NODES[None, :], WEIGHTS[None, :]
+    field = 1 / 3 + np.sqrt(4 + 1 / 4) * NODES[:, None]
+    brute = np.sum(WEIGHTS[:, None] * weights * np.tanh(field + np.tanh(nodes) / 2) ** 2)
+    assert Pass([wide])({})[0] == pytest.approx(brute, rel=1e-8)
+
+
 @pytest.mark.parametrize(
     "node",
     [

@@ -29,7 +29,7 @@ def test_the_condition_of_the_scale_has_a_closed_form():
 
 
 def test_the_scale_balances_its_price():
-    """Its condition is ``<r**2/s**2; |r| <= b*s> + b**2*P(|r| > b*s) = b**2/2``: a quarter of the forces' mean square."""
+    """Its condition ``<r**2/s**2; |r| <= b*s> + b**2*P(|r| > b*s) = b**2/2`` fixes the mean square of the forces."""
     border = Rational(27, 20)
     problem = learned(border)
     theory = problem.cavity()

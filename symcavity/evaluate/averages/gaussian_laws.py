@@ -158,8 +158,11 @@ def _widened(node: Expr, u: Symbol) -> Expr | None:
         if along != 0 and not (across / along).has(x, u):
             shifts[-across / along] = None
     for c in shifts:
-        shift = {x: x + c * u} | {form: form.xreplace({x: x + c * u}).expand() for form in forms}
-        moved, tilted = expr.xreplace(shift), psi.xreplace(shift)
+        # sums are written out where they stand: inside of averages they hold variables that are bound there
+        moved, tilted = (
+            e.xreplace({x: x + c * u}).replace(lambda e: e.is_Add and e.is_polynomial(x, u), lambda e: e.expand())
+            for e in (expr, psi)
+        )
         if moved.has(u):
             continue
         try:

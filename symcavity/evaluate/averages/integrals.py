@@ -269,8 +269,8 @@ def _cut(grid: PanelGrid, places: Any, coarse: Sequence[Any], fine: Sequence[Any
 
 
 def _changes_sign(sums: np.ndarray) -> np.ndarray:
-    """Whether an integral over a panel has another sign than that over a neighbor."""
-    other = np.signbit(sums[..., 1:]) != np.signbit(sums[..., :-1])
+    """Whether an integral over a panel has another sign than that over a neighbor; where nothing is, there is none."""
+    other = np.sign(sums[..., 1:]) * np.sign(sums[..., :-1]) < 0
     ends = np.zeros((*sums.shape[:-1], 1), dtype=bool)
     return np.concatenate([other, ends], axis=-1) | np.concatenate([ends, other], axis=-1)
 
