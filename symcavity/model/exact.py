@@ -11,6 +11,7 @@ from typing import Any
 
 from sympy import (
     Basic,
+    Dummy,
     Expr,
     FiniteSet,
     Float,
@@ -34,6 +35,7 @@ from sympy import (
 )
 
 from symcavity.algebra.door import as_sympy, told
+from symcavity.algebra.signs import FewValued
 from symcavity.algebra.tails import log_gamma
 from symcavity.errors import DeclarationError
 
@@ -213,8 +215,10 @@ def _vanishes(gap: Expr) -> bool:
     """Whether an expression is zero: by its form, or else at points where the symbols in it have any values."""
     if gap.simplify() == 0:
         return True
-    points = [{s: Rational(k + n, 7 + 3 * n) for n, s in enumerate(sorted(gap.free_symbols, key=str))} for k in (1, 3)]
-    return bool(gap.free_symbols) and all(abs(gap.xreplace(point).evalf(30)) < 1e-25 for point in points)
+    named = gap.xreplace({q: Dummy(str(q), real=True) for q in gap.atoms(FewValued)})
+    names = sorted(named.free_symbols, key=str)
+    points = [{s: Rational(k + n, 7 + 3 * n) for n, s in enumerate(names)} for k in (1, 3)]
+    return bool(names) and all(abs(named.xreplace(point).evalf(30)) < 1e-25 for point in points)
 
 
 def finite_law(law: Mapping[Any, Any], name: str, *, exact_values: bool) -> Tuple:

@@ -23,6 +23,7 @@ from symcavity import (
     i,
     mu,
 )
+from symcavity.algebra.phi import phi
 
 x, w, b = Coupling("x"), Feature("w"), Global("b")
 y = Quenched("y", mu)
@@ -165,3 +166,51 @@ def test_instances_of_three_ordered_classes():
     run = problem.simulate(thirds, N=60, seeds=4)
     assert len(run.feasible) == 4
     assert run.residuals.worst < 1e-9
+
+
+# regression on a teacher's field where it is positive; elsewhere a fit that is positive is charged
+t, e = Quenched("t", i), Quenched("e", mu)
+u = Sum(x[mu, i] * t[i], (i, 1, N))
+SHOWN, HIDDEN = (u + e[mu] - h) ** 2 / 2, Max(0, h) ** 2 / 2
+NOISE = {Rational(1, 2): Rational(2, 3), -1: Rational(1, 3)}
+CENSORED = {alpha: 2, shrinkage: Rational(1, 2), t: {1: 1}, e: NOISE}
+
+
+def regression(loss):
+    return ConvexProblem(Sum(loss, (mu, 1, P)) + shrinkage * Sum(w[i] ** 2, (i, 1, N)) / 2).cavity()
+
+
+@pytest.fixture(scope="module")
+def censored():
+    return regression(Piecewise((SHOWN, u + e[mu] > 0), (HIDDEN, True)))
+
+
+def test_censored_labels_by_brute_force(censored):
+    """The mean square of the forces over the joint Gaussian of the teacher's field and the cavity field."""
+    solution = censored.solve(CENSORED)
+    q, r, s = (float(solution[name]) for name in ("q_w", "q_t_w", "S_w"))
+    z = np.linspace(-9, 9, 6001)
+    first, second = z[:, None], z[None, :]
+    weight = np.exp(-(first**2 + second**2) / 2)
+    weight /= weight.sum()
+    field, total = r * first + np.sqrt(q - r**2) * second, 0.0
+    for noise, share in ((0.5, 2 / 3), (-1.0, 1 / 3)):
+        force = np.where(first + noise > 0, first + noise - field, -np.maximum(0, field)) / (1 + s)
+        total += share * float((weight * force**2).sum())
+    assert float(solution["q_g"]) == pytest.approx(total, rel=1e-3)  # the grid meets the jump at a node
+
+
+def test_the_weight_of_a_case_stands_in_no_law(censored):
+    """It multiplies an average over the law of one case."""
+    assert any(equation.has(Piecewise) for equation in censored.equations)
+    moments = {node for equation in censored.equations for node in equation.atoms(phi)}
+    assert moments
+    assert not any(node.has(Piecewise) for node in moments)
+
+
+def test_censored_labels_as_a_label(censored):
+    label = Quenched("y", mu, law={1: Heaviside(u + e[mu]), 0: Heaviside(-u - e[mu])}, given=u)
+    labelled = regression(Piecewise((SHOWN, Eq(label[mu], 1)), (HIDDEN, True))).solve(CENSORED)
+    solution = censored.solve(CENSORED)
+    for name in ("q_w", "q_t_w", "q_g"):
+        assert float(labelled[name]) == pytest.approx(float(solution[name]), rel=1e-11)

@@ -31,6 +31,7 @@ from symcavity.model.kinds import Kind
 from symcavity.model.names import fresh_name
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.sites.branching.branches import tidy_fraction
+from symcavity.sites.branching.cases import over_cases
 from symcavity.sites.branching.joining import in_combination, joined, of_one_field
 from symcavity.sites.branching.part_averages import SiteParts, average_by_parts
 from symcavity.sites.branching.region_averages import RegionAverage
@@ -198,6 +199,8 @@ class SiteEnsemble:
             moved = [q for q in self.solution.unknowns if self._moves_with(q, fields)]
             found = self._infinite(body, stein, moved) if fields == {self.solution.inner} else None
             return self._by_parts(body, stein) if found is None else found
+        if (out := over_cases(self, body)) is not None:
+            return out
         thresholds = self.thresholds
         if thresholds is not None and (out := thresholds.average(self, body)) is not None:
             return out

@@ -155,7 +155,7 @@ class SiteSolution:
         return any(b.implicit for b in self.branches)
 
     @cached_property
-    def _made_of(self) -> list[Basic]:
+    def made_of(self) -> list[Basic]:
         """The expressions that it is made of."""
         parts: list[Branch | Region] = [*self.branches, *self.regions]
         exprs: list[Any] = [e for part in parts for e in (*part.values.values(), *(part.implicit or ()))]
@@ -166,11 +166,11 @@ class SiteSolution:
     @cached_property
     def free_symbols(self) -> frozenset[Any]:
         """The symbols that it is made of."""
-        return frozenset().union(*(e.free_symbols for e in self._made_of))
+        return frozenset().union(*(e.free_symbols for e in self.made_of))
 
     def holds(self, quantity: Any) -> bool:
         """Whether a quantity of the site stands in it, such as a label."""
-        return any(e.has(quantity) for e in self._made_of)
+        return any(e.has(quantity) for e in self.made_of)
 
     @cached_property
     def jumping(self) -> frozenset[SiteQuantity]:
