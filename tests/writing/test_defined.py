@@ -42,9 +42,9 @@ def test_the_sign_by_which_an_energy_has_a_minimum_is_said():
 
 
 def test_other_responses_follow_from_a_fraction_only_where_they_do():
-    assert "holds, and other responses follow from it" in " ".join(text("correlated_points").split())
+    assert "holds; other responses follow from it" in " ".join(text("correlated_points").split())
     assert "follow from it" not in text("anisotropic")
-    assert "the condition in the bracket holds" in text("anisotropic")
+    assert "the condition in the bracket holds" in " ".join(text("anisotropic").split())
 
 
 def test_state_evolution_announces_no_equations_where_all_are_those_above():
