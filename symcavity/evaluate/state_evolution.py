@@ -75,7 +75,8 @@ class StateEvolution:
         expr = system.own(system.rewritten.observable(expr))
         if without_fields(system, expr) != expr:
             raise DeclarationError(
-                f"{observable} holds sums of couplings: while messages move, they are not what the sites hear.",
+                f"{observable} contains sums over couplings, which are not the fields of the sites while messages "
+                "still change.",
                 "observables in the variables of the sites, after each step",
                 "at rest: run.simulation[...], and theory.solve(...)[...]",
             )
@@ -347,7 +348,7 @@ class _Steps:
         for symbols in self.places.values():
             for s in symbols:
                 if abs(self.env[s] - other.env[s]) > _SAME * (1 + abs(self.env[s])):
-                    raise NotConverged(f"{s} has no value before anything is heard.", best=dict(self.env))
+                    raise NotConverged(f"{s} has no value before the first message.", best=dict(self.env))
 
     def _check(self, s: Symbol, value: float) -> None:
         right = abs(value) < _AWAY and not (value < 0 and s.is_nonnegative) and not (value > 0 and s.is_nonpositive)

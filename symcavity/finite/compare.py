@@ -310,7 +310,7 @@ def compare(
         )
     if scatter and (len(sim.sizes) > 1 or len(sim) < FEWEST):
         raise ValuesError(
-            f"The scatter of {len(sim)} instances with N = {', '.join(map(str, sim.sizes))}.",
+            f"scatter=True was given for {len(sim)} instances with N = {', '.join(map(str, sim.sizes))}.",
             f"one size, and {FEWEST} instances or more",
         )
     solutions = [theory]

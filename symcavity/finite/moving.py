@@ -108,7 +108,7 @@ class MovingSimulation:
         entries = default_observables(self.setup.system) if observables is None else in_list(observables)
         if not entries:
             raise ValuesError(
-                "Nothing is compared.", "observables, one or a list", "run.compare(sim, average(x[i, t]**2))"
+                "No observable is given.", "observables, one or a list", "run.compare(sim, average(x[i, t]**2))"
             )
         if len(run.times) != len(self.times):
             raise ValuesError(

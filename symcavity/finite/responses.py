@@ -49,7 +49,7 @@ class Responses:
             raise NotConverged(
                 f"The instance with seed {instance.seed} has no response: its solution lies where a law changes its "
                 "slope, and moves differently to either side.",
-                hint="a generic instance; what does not respond, such as the states themselves",
+                hint="a generic instance; observables other than responses",
             )
         self.instance, self.state = instance, solved.state
         self._system = linearise(instance, solved.state)
@@ -57,7 +57,7 @@ class Responses:
             raise NotConverged(
                 f"The instance with seed {instance.seed} has no response: its minimum has no curvature in "
                 f"{self._system.nullity} directions.",
-                hint="a penalty; what does not respond, such as the states themselves",
+                hint="a penalty; observables other than responses",
             )
         self._local: dict[tuple[Kind, int], np.ndarray] = {}
 

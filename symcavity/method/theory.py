@@ -339,7 +339,8 @@ class Theory:
     def _eliminate(self, last: tuple[Symbol, ...]) -> Closed:
         if self.system.time is not None:
             raise UnsupportedLaw(
-                "The equations of states that move are filled forward.", "theory.evolve(values, until=...)"
+                "The equations of states that move are solved forward in time: there is nothing to eliminate.",
+                "theory.evolve(values, until=...)",
             )
         equations, same = self._independent()
         exprs = [e.difference.xreplace(self.units) for e in equations]

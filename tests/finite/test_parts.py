@@ -125,7 +125,7 @@ def test_a_field_that_vanishes_measures_nothing():
     assert np.all(sim.arrays("w") == 0)
     assert sim[response(w)].mean == 0
     parts = InstanceByParts(sim.reader(0).instance, sim.reader(0).solved.state)
-    with pytest.raises(UnsupportedLaw, match="nothing beside what is given"):
+    with pytest.raises(UnsupportedLaw, match="messages that vanish or are given"):
         parts.local(DATUM, 0)
 
 

@@ -1,4 +1,4 @@
-"""What a run gives: observables over its times, in the words of the declaration."""
+"""The result of a run: observables over its times, in the words of the declaration."""
 
 from __future__ import annotations
 
@@ -296,7 +296,8 @@ def evolve(
     if method not in (None, "paths") or (dps is not None and method is None):
         raise UnsupportedLaw(
             f"The run is not {method or 'exact'}: {refused[-1]}.",
-            "laws that are linear in states and fields; smooth functions of them are sent where nothing comes back",
+            "laws that are linear in states and fields; messages that are smooth functions of the states, where "
+            "there is no feedback",
             'method="paths"',
         )
     return MovingRun(theory, plan, PathRun(plan, steps, paths, seed), steps, "paths")

@@ -170,7 +170,7 @@ class Scattering(SolutionTable):
         """
         if (other is None) == (over is None):
             raise ValuesError(
-                "A covariance is one of two observables, or one of two sites over what varies.",
+                "A covariance takes either two observables, or a quantity of a site and the parameters that vary.",
                 "solution.covariance(average(w[i]**2), 'objective'), solution.covariance(w, over=[xi])",
             )
         if other is not None:
