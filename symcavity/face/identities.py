@@ -1,4 +1,4 @@
-"""What is found about laws and identities: a rescaling symmetry, a proof."""
+"""Results on laws and identities: a rescaling symmetry, a proof."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fields of a site of a convex problem, what the site answers to each, and averages by parts over them.
+"""The fields of a site of a convex problem, its response to each, and averages over them by integration by parts.
 
 A site with the Gaussian cavity fields ``eta_a`` of covariance ``C`` adds the minimum ``M(eta)`` with ``dM/deta_a =
 -psi_a``.  For a function ``G`` of the fields that may jump,

@@ -1,4 +1,4 @@
-"""What emissions that are given, such as a teacher's weights, add to the minima of the sites that send them.
+"""The contributions of given emissions, such as a teacher's weights, to the minima of the sites that send them.
 
 A site of given emission ``t`` shifts the field ``u`` of each neighbor by ``coupling*t``.  To first order that is a
 Gaussian number, whose square and whose overlap with ``t`` times the messages leave the variance of the minimum as what

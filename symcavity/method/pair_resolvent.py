@@ -1,4 +1,4 @@
-"""The resolvent of the covariances of two sites: what joins two sites, with a source at what is observed.
+"""The resolvent of the covariances between sites, from two inserted sites with a source at the observed quantity.
 
 With ``G = L + L x L + L x G x L`` between sites, as :mod:`symcavity.method.pair` has it, and ``E``, which is one at
 what is observed and zero elsewhere, ``Q = (G^(-1) - E/z)^(-1)`` holds the resolvent of the covariances ``C``, in E,

@@ -1,4 +1,4 @@
-"""The values that the sentences about a step ask for: its data, and what is counted or chosen from them."""
+"""The values in the sentences about a step: its data, and counts and choices that follow from them."""
 
 from __future__ import annotations
 
