@@ -63,7 +63,7 @@ def test_numbers_of_self_couplings_are_explained_where_there_are_any():
 def test_a_bound_beside_a_teacher_t_has_a_letter_of_its_own():
     said = text("basis_pursuit")
     assert "t₂" not in said
-    assert "in its place stands a variable r_i" in " ".join(said.split())
+    assert "by a variable r_i that is at least as large" in " ".join(said.split())
 
 
 def test_no_name_is_the_average_of_a_name():

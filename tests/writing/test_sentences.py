@@ -276,7 +276,7 @@ def test_continuous_laws_that_the_problem_declares_are_stated():
 
     from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, i, mu
 
-    assert "(t_i is Gaussian with mean 0 and variance 1; y^μ takes 1 with" in in_text("bayes_perceptron")
+    assert "(t_i is Gaussian with mean 0 and variance 1; y^μ is 1 with" in in_text("bayes_perceptron")
     assert "is Gaussian with mean 0" not in in_text("gardner")
     x, w, e = Coupling("x"), Feature("w"), Quenched("e", mu, law=Gamma("e", 2, 3))
     loss = Sum((e[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P))
@@ -629,7 +629,7 @@ def test_an_abstract_names_the_variables_of_all_sites():
 def test_sites_differ_whatever_the_equations_say():
     """The equations before a claim were given as the reason for which features have parameters of their own."""
     text = full("spiked_matrix")
-    assert re.search(r"The features differ by their parameters\. By equation \(\d+\), averaged over", text)
+    assert re.search(r"The features differ by their parameters\. By equation \(\d+\), the average over", text)
 
 
 def test_an_effective_law_without_a_self_coupling_says_so():
