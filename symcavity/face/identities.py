@@ -39,7 +39,7 @@ class Symmetry(SymmetryData):
 
 
 class ProofStep(ProofStepData):
-    """One line of a proof; :class:`symcavity.algebra.prove.ProofStep` says what it holds."""
+    """One line of a proof; :class:`symcavity.algebra.prove.ProofStep` has its attributes."""
 
     @property
     def text(self) -> str:

@@ -138,9 +138,9 @@ class Comparison:
 
     @property
     def worst(self) -> float:
-        """The largest absolute z-score; nan where one cannot be computed, and infinite where the theory has no number.
+        """The largest absolute z-score; nan if one cannot be computed, and infinite if the theory has no number.
 
-        Rows whose theory says why it has no value do not count.
+        Rows with a note in place of a value of the theory do not count.
         """
         found = [abs(row.z) if np.isfinite(row.theory) else np.inf for row in self.rows if not row.note]
         return float(np.max(found)) if found else float("nan")

@@ -336,7 +336,7 @@ class Simulations(AtSizes[Simulation]):
 
     @property
     def failed(self) -> dict[tuple[int, int], str]:
-        """By size and seed, why neither a solution was found nor that there is none."""
+        """By size and seed, the reason why an instance is neither solved nor proved to have no solution."""
         return {(n, seed): why for n, sim in self.by_size.items() for seed, why in sim.failed.items()}
 
     @property
