@@ -587,7 +587,7 @@ def test_rates_of_order_parameters_are_written_as_these_are():
     assert "times K, the curvature of the minima of all neighbors in this field" in text
     plain = noisy_teacher.problem.cavity().fluctuations(average(noisy_teacher.w[i] ** 2)).derivation.to_text()
     assert "To second order in the field" not in plain
-    assert "self-couplings and the variances of fields, at the rates" in " ".join(plain.split())
+    assert "the self-couplings and the variances of the fields, at the rates" in " ".join(plain.split())
 
 
 def test_messages_of_several_fields_have_several_echoes():
