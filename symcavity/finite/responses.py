@@ -11,7 +11,7 @@ from symcavity.finite.instance import Instance, State
 from symcavity.finite.linearised import LinearResponse
 from symcavity.finite.minimum import SolvedInstance
 from symcavity.finite.newton import linearise, scale_of
-from symcavity.finite.parts import InstanceByParts, jumps
+from symcavity.finite.responses_by_parts import InstanceByParts, jumps
 from symcavity.model.kinds import Kind
 
 # how far beside a solution slopes are compared, by what share they may differ, and how much of a jump stays

@@ -9,7 +9,7 @@ from sympy import Abs, Eq, Max, Rational, Sum
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.face import ConvexProblem
 from symcavity.finite.compare import compare
-from symcavity.finite.parts import InstanceByParts, jumps
+from symcavity.finite.responses_by_parts import InstanceByParts, jumps
 from symcavity.finite.run import simulate
 from symcavity.model.averages import average, response
 from symcavity.model.couplings import Coupling
