@@ -23,10 +23,10 @@ from symcavity.evaluate.solve import solve_bound, task_of
 from symcavity.evaluate.solving.guesses import read_guess
 from symcavity.evaluate.solving.meeting import meet
 from symcavity.method.close import averaged_over, conditions, kind_of_body, over_sites, positive_parts
-from symcavity.method.first import StillSite, is_summed
-from symcavity.method.heard import without_fields
+from symcavity.method.first_step import StillSite, is_summed
 from symcavity.method.messages import conditions_met, first_responses
 from symcavity.method.mirrors import first_globals, first_squares
+from symcavity.method.observed_sums import without_fields
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind

@@ -33,8 +33,8 @@ from symcavity.finite.warm_left_out import WarmLeftOut
 from symcavity.finite.warm_passed import WarmMessages
 from symcavity.finite.warm_sites import WarmSites, passable
 from symcavity.finite.warm_squares import warm_sites
-from symcavity.method.heard import without_fields
 from symcavity.method.messages import conditions_met
+from symcavity.method.observed_sums import without_fields
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import Kind
 from symcavity.model.system import System

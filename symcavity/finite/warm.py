@@ -15,7 +15,7 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.averages.integrals import Pass
 from symcavity.finite.instance import Instance
 from symcavity.finite.warm_sums import BEYOND, ConditionsOnSums
-from symcavity.method.first import answering
+from symcavity.method.first_step import answering
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Weight, weighed_field

@@ -16,8 +16,8 @@ from sympy import Add, Expr, Matrix, S, cancel, factor_terms
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import message_response
-from symcavity.method.heard import without_fields
-from symcavity.method.matched import answers
+from symcavity.method.objective_fields import answers
+from symcavity.method.observed_sums import without_fields
 from symcavity.method.theory import Theory
 from symcavity.method.told_apart import ToldApart, multiple
 from symcavity.model.averages import Average

@@ -21,7 +21,7 @@ from sympy import Add, Expr, KroneckerDelta, S, expand_mul
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import coupling_covariance
 from symcavity.method.given_emissions import curvatures, split_by_ends
-from symcavity.method.matched import matching
+from symcavity.method.objective_fields import matching
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average
 from symcavity.model.fields import RandomField

@@ -26,7 +26,7 @@ from sympy.matrices.exceptions import NonInvertibleMatrixError
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import coupling_covariance, message_response
-from symcavity.method.matched import answers
+from symcavity.method.objective_fields import answers
 from symcavity.model.averages import Average
 from symcavity.model.kinds import Kind, in_units_of_n
 from symcavity.model.quantities import SiteQuantity, site_quantities

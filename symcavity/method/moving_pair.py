@@ -23,9 +23,9 @@ from symcavity.algebra.flow import Element
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.average import message_response
 from symcavity.method.close import kind_of_body
-from symcavity.method.heard import without_fields
-from symcavity.method.legs import Ends, Leg, Two
+from symcavity.method.observed_sums import without_fields
 from symcavity.method.pair import Pair, reached
+from symcavity.method.pair_ends import Ends, Leg, Two
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation

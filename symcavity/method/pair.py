@@ -27,8 +27,8 @@ from sympy import Add, Expr, KroneckerDelta, S, Symbol
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.average import coupling_covariance, message_response
 from symcavity.method.close import kind_of_body
-from symcavity.method.heard import without_fields
-from symcavity.method.legs import Leg, Two
+from symcavity.method.observed_sums import without_fields
+from symcavity.method.pair_ends import Leg, Two
 from symcavity.method.pair_given import GivenFields
 from symcavity.method.reach import Reach
 from symcavity.method.theory import Theory

@@ -21,7 +21,7 @@ from sympy import Abs, Add, Expr, S, Symbol, cancel
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import message_response
-from symcavity.method.legs import Leg, Two
+from symcavity.method.pair_ends import Leg, Two
 from symcavity.method.reach import Reach
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average

@@ -18,8 +18,8 @@ from typing import Any
 from sympy import Add, Dummy, Expr, Matrix, S, Symbol, eye
 
 from symcavity.algebra.gaussian import GaussianAverage
-from symcavity.method.legs import Leg, Two
 from symcavity.method.pair import Pair
+from symcavity.method.pair_ends import Leg, Two
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, N, in_units_of_n
 from symcavity.record.order_parameters import OrderParameter

@@ -15,7 +15,7 @@ from typing import Any
 from sympy import Basic, Expr, S, Symbol, Tuple
 
 from symcavity.errors import UnsupportedLaw
-from symcavity.method.legs import Leg
+from symcavity.method.pair_ends import Leg
 from symcavity.model.families import families
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Law

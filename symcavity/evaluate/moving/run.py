@@ -15,7 +15,7 @@ from symcavity.evaluate.moving.plan import MovingPlan
 from symcavity.evaluate.moving.shares import NotLinearLaw, NotRational
 from symcavity.evaluate.moving.values import read_run_values, read_steps
 from symcavity.method.close import kind_of_body
-from symcavity.method.heard import without_fields
+from symcavity.method.observed_sums import without_fields
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.motion import is_shared
 from symcavity.model.quantities import Field, Global, SharedState, Variable, site_quantities

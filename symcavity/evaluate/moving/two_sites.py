@@ -18,8 +18,8 @@ from sympy import Expr
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.moving.plan import MovingPlan
 from symcavity.evaluate.tolerances import tolerances
-from symcavity.method.legs import Leg
 from symcavity.method.moving_pair import MovingPair
+from symcavity.method.pair_ends import Leg
 from symcavity.model.kinds import N
 
 Spectrum = Callable[[Expr, Expr], np.ndarray]
