@@ -31,7 +31,7 @@ from symcavity.shapes.sampling import SCRAMBLES, gaussian_scrambles, sample_size
 
 @dataclass(frozen=True)
 class ManifoldCapacity:
-    """Capacity of a manifold and what comes with it.
+    """Capacity of a manifold, and related quantities.
 
     Attributes
     ----------

@@ -11,6 +11,7 @@ from jupyter_cache import get_cache
 sys.path.insert(0, str(Path(__file__).parent))
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # pages are executed side by side, one on each processor
 
+import file_rows
 import gallery_of_derivations
 import inventories
 import kernels
@@ -74,6 +75,7 @@ html_show_sourcelink = False
 html_math_renderer = "mathml"
 
 paper_rows.write(BUILT / "paper_rows.md")
+file_rows.write(BUILT / "file_rows.md")
 gallery_of_derivations.write(Path(__file__).parent / "_gallery_scripts")
 sphinx_gallery_conf = {
     "examples_dirs": "_gallery_scripts",

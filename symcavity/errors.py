@@ -148,12 +148,12 @@ class Infeasible(SymcavityError):
 
 
 class NotConverged(SymcavityError):
-    """No solution was found, or it was not polished to the digits that were asked for: there may be one all the same.
+    """No solution was found, or it was not refined to the requested digits. A solution may exist.
 
     Attributes
     ----------
     best : object
-        The best iterate, so that nothing which was computed is lost.
+        The best iterate.
     residual : float
         Its residual.
 

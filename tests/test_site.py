@@ -27,7 +27,7 @@ def script_of(name):
     return module
 
 
-gallery, paper_rows = script_of("gallery_of_derivations"), script_of("paper_rows")
+gallery, paper_rows, file_rows = (script_of(name) for name in ("gallery_of_derivations", "paper_rows", "file_rows"))
 
 
 @pytest.mark.parametrize("name", sorted(installed()))
@@ -72,6 +72,34 @@ def test_the_page_of_the_paper_has_every_row_with_its_formula():
     assert [number for _, number, _ in found] == list(rows)
     assert [verdict.strip("*") for *_, verdict in found] == [row["verdict"] for row in rows.values()]
     assert all(latex.count("{") == latex.count("}") for latex, *_ in found)
+
+
+def test_the_page_of_files_has_every_file_with_a_line_that_says_what_it_does():
+    page = file_rows.page()
+    for files in file_rows.rooms().values():
+        for file in files:
+            line = file_rows.first_line(file)
+            assert len(line.split()) >= 3, file
+            assert line in page, file
+
+
+def test_the_page_for_developers_names_files_that_exist():
+    """And rooms, and, where a name stands before its file, a function or class of this file."""
+    text, root = (DOCS / "developers.md").read_text(encoding="utf-8"), DOCS.parent
+    paths = [path.relative_to(root).as_posix() for path in root.rglob("*.py")]
+
+    def of(name):
+        return [path for path in paths if f"/{path}".endswith(f"/{name}")]
+
+    for name in re.findall(r"\b[a-z_/]+\.py\b", text):  # NAME.py stands for any
+        assert of(name), name
+    pairs = re.findall(r"`(\w+)`(?: in| is a class of)? \(?`([\w/]+\.py)`", text)
+    assert len(pairs) > 20
+    for word, name in pairs:
+        texts = [(root / path).read_text(encoding="utf-8") for path in of(name)]
+        assert any(re.search(rf"\b{word}\b", code) for code in texts), (word, name)
+    rooms = {path.name for path in (root / "symcavity").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert rooms == set(re.findall(r"^ {6}(?:cli\.py, )?(\w+)/ ", text, flags=re.MULTILINE))
 
 
 def test_the_formulas_of_the_paper_are_drawn():

@@ -1,4 +1,4 @@
-"""One of a few values, chosen by a label."""
+"""A function that selects one of a few values by a label."""
 
 from __future__ import annotations
 

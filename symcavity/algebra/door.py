@@ -1,4 +1,4 @@
-"""The one door through which what a user gives becomes SymPy's: numbers and expressions pass, a text never does.
+"""Values of a user as SymPy objects: numbers and expressions are accepted, and no text is ever evaluated.
 
 SymPy's own ``sympify`` executes texts, also those that stand inside of tuples, lists and mappings, and its
 constructors call it on whatever they are given.

@@ -1,4 +1,4 @@
-"""What is not zero, or of either sign, seen at points: nothing is proved there, but what no proof can find is known.
+"""Zeros and signs of expressions, tested at random points: evidence where no proof is found, never a proof of a sign.
 
 Zeros are looked for in arithmetic modulo a prime, which is exact and takes no time; signs in double, with a margin.
 """

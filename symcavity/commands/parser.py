@@ -194,7 +194,7 @@ def _add_sweep(commands: Any) -> None:
     sweep.add_argument("--overwrite", action="store_true", help="begin the file again")
     sweep.add_argument("--plot", metavar="F", help="draw theory as a line, simulations as points")
     sweep.add_argument("--x", default="", help="horizontal axis (default: the first grid)")
-    sweep.add_argument("--y", default="", help="the vertical axis (default: alpha, where it comes out)")
+    sweep.add_argument("--y", default="", help="the vertical axis (default: alpha, where it is an unknown)")
     add_shown(sweep, "a column for this observable")
 
 

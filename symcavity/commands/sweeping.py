@@ -52,7 +52,7 @@ def run_sweep(
     size = rest.pop(N, None)
     features = whole_numbers(args.N, "--N") if args.N else [int(size)] if size is not None else []
     if args.simulate and not features:
-        raise ValuesError("The simulations have no size.", "--N 200, or --N 100,200,400", "--N 200")
+        raise ValuesError("The number of features, N, is missing.", "--N 200, or --N 100,200,400", "--N 200")
     if size is not None and not args.simulate:
         rest[N] = size
     files = _files(args)

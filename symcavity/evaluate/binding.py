@@ -1,4 +1,4 @@
-"""Put into a theory what is no value of its symbols: convex sets, laws with signs it excludes, its far numbers.
+"""Put convex sets, laws with excluded signs, and numbers far from one into a theory before it is solved.
 
 A set fixes the number of components of its vectors.
 """

@@ -1,4 +1,4 @@
-"""How far long work is, with the time that is left; and what is said where it is stopped."""
+"""The progress of long work, with the time that is left, and the message if the work is stopped."""
 
 from __future__ import annotations
 

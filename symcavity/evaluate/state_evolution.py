@@ -23,10 +23,10 @@ from symcavity.evaluate.solve import solve_bound, task_of
 from symcavity.evaluate.solving.guesses import read_guess
 from symcavity.evaluate.solving.meeting import meet
 from symcavity.method.close import averaged_over, conditions, kind_of_body, over_sites, positive_parts
-from symcavity.method.first import StillSite, is_summed
-from symcavity.method.heard import without_fields
+from symcavity.method.first_step import StillSite, is_summed
 from symcavity.method.messages import conditions_met, first_responses
 from symcavity.method.mirrors import first_globals, first_squares
+from symcavity.method.observed_sums import without_fields
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.kinds import Kind
@@ -75,7 +75,8 @@ class StateEvolution:
         expr = system.own(system.rewritten.observable(expr))
         if without_fields(system, expr) != expr:
             raise DeclarationError(
-                f"{observable} holds sums of couplings: while messages move, they are not what the sites hear.",
+                f"{observable} contains sums over couplings, which are not the fields of the sites while messages "
+                "still change.",
                 "observables in the variables of the sites, after each step",
                 "at rest: run.simulation[...], and theory.solve(...)[...]",
             )
@@ -347,7 +348,7 @@ class _Steps:
         for symbols in self.places.values():
             for s in symbols:
                 if abs(self.env[s] - other.env[s]) > _SAME * (1 + abs(self.env[s])):
-                    raise NotConverged(f"{s} has no value before anything is heard.", best=dict(self.env))
+                    raise NotConverged(f"{s} has no value before the first message.", best=dict(self.env))
 
     def _check(self, s: Symbol, value: float) -> None:
         right = abs(value) < _AWAY and not (value < 0 and s.is_nonnegative) and not (value > 0 and s.is_nonpositive)

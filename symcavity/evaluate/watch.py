@@ -1,4 +1,4 @@
-"""A budget of time for a computation, and word of how far it is."""
+"""A time limit for a computation, and reports of its progress."""
 
 from __future__ import annotations
 

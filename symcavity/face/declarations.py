@@ -213,15 +213,16 @@ class Problem(WithInstances, ProblemData):
         Parameters
         ----------
         select : str
-            ``'lowest'``; or ``'local'``, where a site follows the minimum that it has without feedback as that is
-            turned on, as a dynamics does that begins there. Where no site has several minima both are the same.
+            ``'lowest'``; or ``'local'``, where a site follows the minimum that it has without feedback while the
+            feedback is turned on, as a dynamics that begins there would. Where no site has several minima both are
+            the same.
 
         Raises
         ------
         ValuesError
             For another word.
         UnsupportedLaw
-            For energies of a site that are not made of squares between points, and what has no Gibbs measure here.
+            For energies of a site that are not squares between points, and declarations without a Gibbs measure here.
         """
         if select == "lowest":
             return self._lowest

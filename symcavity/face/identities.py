@@ -1,4 +1,4 @@
-"""What is found about laws and identities: a rescaling symmetry, a proof."""
+"""Results on laws and identities: a rescaling symmetry, a proof."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Symmetry(SymmetryData):
 
 
 class ProofStep(ProofStepData):
-    """One line of a proof; :class:`symcavity.algebra.prove.ProofStep` says what it holds."""
+    """One line of a proof; :class:`symcavity.algebra.prove.ProofStep` has its attributes."""
 
     @property
     def text(self) -> str:

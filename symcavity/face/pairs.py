@@ -1,4 +1,4 @@
-"""What follows of two sites or of two copies of a theory, with the records of these derivations."""
+"""Results for two sites, and for two copies, of a theory, with the records of these derivations."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from symcavity.record.verbs import with_verbs
 
 
 class Step(StepData):
-    """One step of a derivation; :class:`symcavity.record.derivation.Step` says what it holds."""
+    """One step of a derivation; :class:`symcavity.record.derivation.Step` has its attributes."""
 
     def verdicts(self, dps: int = 50) -> list[Verdict]:
         """Run the checks of this step, to ``dps`` digits where they are numerical."""
@@ -54,7 +54,7 @@ class Verification(VerificationData):
 class Derivation(DerivationData):
     """An ordered record of steps, which renders as a paper and checks itself.
 
-    :class:`symcavity.record.derivation.Derivation` says what it holds.
+    :class:`symcavity.record.derivation.Derivation` has its attributes.
 
     Examples
     --------
@@ -129,7 +129,7 @@ class Derivation(DerivationData):
         return self.to("html", detail)
 
     def to_json(self, *, verify: bool = True, dps: int = 50) -> str:
-        """Return a record for machines: claims, reasons, declaration, and what ``verify(dps)`` says of each step."""
+        """Return a record for machines: claims, reasons, declaration, and the verdicts of ``verify(dps)``."""
         return self.to("json", checked=self.verify(dps) if verify else None)
 
     def to_text(self, detail: str = "full") -> str:

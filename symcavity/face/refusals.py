@@ -1,4 +1,4 @@
-"""What verbs refuse: states that move, and the states of a Gibbs measure."""
+"""Refusals of methods that do not apply to states that move, or to the states of a Gibbs measure."""
 
 from __future__ import annotations
 

@@ -234,9 +234,9 @@ class Theory(StudiedTheory):
     ) -> Stationary | SampledStationary:
         """Find the state that a system reaches after long times.
 
-        A network in continuous time without memory, and a linear one whose couplings come back, are solved to any
-        digits. All else is sampled where ``until`` is given: kernels are functions of the lag on a ring of time, of the
-        length ``2 until``, and are iterated until sites have the kernels that they hear.
+        A network in continuous time without memory, and a linear one with feedback, are solved to any number of
+        digits. Other systems are sampled if ``until`` is given: kernels are functions of the lag on a periodic time, of
+        the length ``2 until``, and are iterated until the sites reproduce the kernels of their fields.
 
         Parameters
         ----------
@@ -244,9 +244,9 @@ class Theory(StudiedTheory):
             Parameters; quenched parameters of the beginning, which is forgotten, too (where nothing is sampled they
             may be left out).
         dps : int, optional
-            Digits, of what is not sampled.
+            Digits, if nothing is sampled.
         until, step : int, Fraction, str, optional
-            The longest lag, and the step of the scheme, of what is sampled.
+            The longest lag, and the step of the scheme, for sampling.
         paths, seed : int, optional
             How many sites are sampled, in ten batches. The cost grows with ``paths * (until/step)**2``. Standard errors
             come from the scatter of the batches. They do not contain the shift by the size of a batch, which falls
@@ -256,8 +256,8 @@ class Theory(StudiedTheory):
         -------
         Stationary or SampledStationary
             ``rest[average(x[i, t]**2)]`` is a number, ``rest[average(x[i, t]*x[i, s])]`` is a function of the lag, as
-            ``rest[response(x[i, t], s)]`` is; ``rest.moves`` says whether the states fluctuate. What is sampled has
-            ``rest.errors[...]``, alike.
+            ``rest[response(x[i, t], s)]`` is; ``rest.moves`` says whether the states fluctuate. If they were sampled,
+            ``rest.errors[...]`` are the standard errors.
 
         Raises
         ------
@@ -307,24 +307,24 @@ class Theory(StudiedTheory):
         return settling(self, values, guess)
 
     def pair(self, over: Any, of: Any = None, *, means: bool = False) -> Pair | MovingPair:
-        """Insert two sites at once: what they have in common at given couplings, while some parameters vary.
+        """Insert two sites at once: their covariances at given couplings, while some parameters vary.
 
         Parameters
         ----------
         over : sequence of Quenched, or a Time
-            What varies; the couplings and all other quenched parameters are given. Where states move, the time: what
-            joins two sites in the stationary state, at two frequencies.
+            The parameters that vary; the couplings and all other quenched parameters are given. For states that move,
+            the time: covariances of two sites in the stationary state, at two frequencies.
         of : Variable or Expr, optional
             The quantity of a site whose covariances are computed; by default the message of the first kind of sites.
         means : bool
-            Whether what sites send has a mean over what varies, at given couplings: then a part of each field is given
-            with it. Beside other parameters of the same sites that are given it has one in any case.
+            Whether messages have a nonzero mean over the varying parameters, at given couplings: then a part of each
+            field is given. Beside other parameters of the same sites that are given it has one in any case.
 
         Returns
         -------
         Pair
-            With ``.equations``, linear in what joins two sites, and ``.derivation``; ``solution.dimension`` and
-            ``solution.covariance`` have the numbers, ``rest.dimension`` those of a stationary state.
+            With ``.equations``, linear in the correlations of two sites, and ``.derivation``; ``solution.dimension``
+            and ``solution.covariance`` have the numbers, ``rest.dimension`` those of a stationary state.
 
         Raises
         ------

@@ -85,7 +85,9 @@ def dimension_over_time(sim: Any, what: Any, over: Any, lag: int, since: Any, dr
     system = setup.system
     given = list(over) if isinstance(over, list | tuple) else [over]
     if given != [system.time]:
-        raise DeclarationError(f"over={over!r:.80}, and the states move over {system.time}.", f"over=[{system.time}]")
+        raise DeclarationError(
+            f"over={over!r:.80} is not the time over which the states move, {system.time}.", f"over=[{system.time}]"
+        )
     count = whole_number(draws, "draws", FEWEST, "a number of runs, four or more")
     start = whole_number(setup.steps // 2 if since is None else since, "since", 0, "a step of the simulation")
     if not 0 <= lag <= setup.steps - start:

@@ -138,9 +138,9 @@ class Comparison:
 
     @property
     def worst(self) -> float:
-        """The largest absolute z-score; nan where one cannot be computed, and infinite where the theory has no number.
+        """The largest absolute z-score; nan if one cannot be computed, and infinite if the theory has no number.
 
-        Rows whose theory says why it has no value do not count.
+        Rows with a note in place of a value of the theory do not count.
         """
         found = [abs(row.z) if np.isfinite(row.theory) else np.inf for row in self.rows if not row.note]
         return float(np.max(found)) if found else float("nan")
@@ -310,7 +310,7 @@ def compare(
         )
     if scatter and (len(sim.sizes) > 1 or len(sim) < FEWEST):
         raise ValuesError(
-            f"The scatter of {len(sim)} instances with N = {', '.join(map(str, sim.sizes))}.",
+            f"scatter=True was given for {len(sim)} instances with N = {', '.join(map(str, sim.sizes))}.",
             f"one size, and {FEWEST} instances or more",
         )
     solutions = [theory]

@@ -1,4 +1,4 @@
-"""The theory that is held against instances: at which values, and with which of its conditions."""
+"""The theory that is compared with instances: at which values, and with which of its conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configurations of one instance with their shares: what every way to sum its measure gives."""
+"""Configurations of one instance with their weights: the result of enumeration, integration and sampling."""
 
 from __future__ import annotations
 

@@ -103,7 +103,8 @@ def _averaged(body: Expr, f: RandomField) -> Expr:
         return sympify(0)
     if f.hearer == f.sender and site_quantities(f.coupling.family.variance):
         raise UnsupportedLaw(
-            f"The variance {f.coupling.family.variance} of {f.coupling} does not say which of its ends it is about.",
+            f"The variance {f.coupling.family.variance} of {f.coupling} does not say which of the two sites it "
+            "belongs to.",
             "the same variance for all couplings of a kind with itself",
         )
     mine = [q for q in site_quantities(body, Quenched) if f.hearer in q.site and f.hearer != f.sender]

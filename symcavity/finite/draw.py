@@ -90,7 +90,7 @@ def mixing(correlation: np.ndarray) -> np.ndarray:
         values, vectors = np.linalg.eigh(correlation)
         if values.min() < -1e-12:
             raise ValuesError(
-                f"The correlations of the couplings are those of no random numbers: {correlation.tolist()}.",
+                f"The matrix of the correlations of the couplings has a negative eigenvalue: {correlation.tolist()}.",
                 "coefficients whose matrix has no negative eigenvalue, between -1 and 1 for two couplings",
             ) from None
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))

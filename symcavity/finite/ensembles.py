@@ -40,7 +40,8 @@ def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Configu
     held, states = w.sums.held, w.states  # what no configuration tells is refused first
     if silent := [q for k, weight in w.heard.items() for q in weight.states if q not in w.weighed(k)]:
         raise UnsupportedLaw(
-            f"{silent[0]} hears a sum and stands in none: instances have configurations of states that stand in sums.",
+            f"{silent[0]} stands in no sum over couplings: the configurations of an instance are those of states "
+            "in such sums.",
             "instances whose states all stand in sums",
         )
     few = discrete(states)
@@ -66,7 +67,7 @@ def ensemble(w: WarmInstance, method: str = "", sweeps: int = SWEEPS) -> Configu
     }  # fmt: skip
     if method and not able.get(method, False):
         raise ValuesError(
-            f"The method {method!r:.60} does not serve: there are {count} discrete configurations, "
+            f"The method {method!r:.60} does not apply: there are {count} discrete configurations, "
             f"and {len(states) - len(few)} continuous states a site.",
             ", ".join(repr(name) for name, serves in able.items() if serves),
         )

@@ -1,4 +1,4 @@
-"""The cavity method as an experiment: insertions of a site over many instances, and what the theory says."""
+"""The cavity method as an experiment: insertions of a site over many instances, compared with the theory."""
 
 from __future__ import annotations
 

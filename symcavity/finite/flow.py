@@ -1,4 +1,4 @@
-"""Finite instances in continuous time: those of Euler's scheme, at a step that is told."""
+"""Finite instances in continuous time: Euler's scheme with a given step."""
 
 from __future__ import annotations
 

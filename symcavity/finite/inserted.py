@@ -1,4 +1,4 @@
-"""What the insertions of a site measure, over many instances, and what it should be."""
+"""Measured effects of an inserted site, over many instances, beside the predictions of the theory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one fit says of others: the fields of data that were never fitted, and weights that nothing penalizes."""
+"""Predictions of one fit for other fits: the fields of data that are left out, and weights without their penalty."""
 
 from __future__ import annotations
 

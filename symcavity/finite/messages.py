@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from symcavity.errors import NotConverged
-from symcavity.finite.broken import MOST_PAIRS, SiteStates
+from symcavity.finite.affine_laws import MOST_PAIRS, SiteStates
 from symcavity.finite.compiled import Args
 from symcavity.finite.coupled import tie
 from symcavity.finite.draw import stream

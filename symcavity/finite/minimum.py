@@ -12,7 +12,6 @@ from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.finite.certificate import contradiction, proof
 from symcavity.finite.compiled import CompiledSystem
 from symcavity.finite.cuts import cutting_planes
-from symcavity.finite.held import by_held, open_conditions
 from symcavity.finite.homotopy import follow
 from symcavity.finite.instance import Instance, Residuals, State
 from symcavity.finite.interior import PACES, TARGETS, follow_path
@@ -29,6 +28,7 @@ from symcavity.finite.newton import (
 from symcavity.finite.quadratic import Assembled, quadratic_program
 from symcavity.finite.stability import leading_eigenvalue
 from symcavity.finite.starts import finite_start
+from symcavity.finite.sum_multipliers import by_multipliers, open_conditions
 from symcavity.finite.units import InstanceUnits
 from symcavity.finite.updates import updated
 from symcavity.finite.vertices import decided
@@ -232,10 +232,10 @@ def _by_path(instance: Instance) -> Iterator[SolvedInstance | Missed]:
             return
 
 
-def _by_held(instance: Instance) -> Iterator[SolvedInstance | Missed]:
+def _by_multipliers(instance: Instance) -> Iterator[SolvedInstance | Missed]:
     """Solve with the variables of conditions that are not linear in them held, until the conditions are met."""
     rows = open_conditions(instance)
-    for state in by_held(instance, rows, _HOPEFUL) if rows else ():
+    for state in by_multipliers(instance, rows, _HOPEFUL) if rows else ():
         solved = _finish(instance, state, "interior point")
         if solved is not None:
             yield solved
@@ -380,7 +380,7 @@ METHODS = (  # in the order in which they are tried
     Method("cutting planes", _holds_set, _by_cuts),
     Method("newton", _smooth, _by_newton),
     Method("message passing", _paired, _by_messages),
-    Method("held multipliers", _bounded, _by_held),
+    Method("held multipliers", _bounded, _by_multipliers),
     Method("interior point", _paired, _by_path),
     Method(UPDATES, _moves, _by_updates),
 )

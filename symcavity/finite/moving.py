@@ -98,7 +98,7 @@ class MovingSimulation:
         return self._known[key]
 
     def compare(self, run: Any, observables: Any = None) -> MovingComparison:
-        """Compare a run of the theory with these instances; by default the second moments of what moves at sites.
+        """Compare a run of the theory with these instances; by default the second moments of the states.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class MovingSimulation:
         entries = default_observables(self.setup.system) if observables is None else in_list(observables)
         if not entries:
             raise ValuesError(
-                "Nothing is compared.", "observables, one or a list", "run.compare(sim, average(x[i, t]**2))"
+                "No observable is given.", "observables, one or a list", "run.compare(sim, average(x[i, t]**2))"
             )
         if len(run.times) != len(self.times):
             raise ValuesError(
@@ -130,8 +130,8 @@ class MovingSimulation:
 
         An estimate of ``(sum C_ii)**2/(n sum C_ij**2)`` for the covariances C over time after a lag, as
         ``rest.dimension`` has it in the limit: each instance runs several times, with other initial values and other
-        noise, and covariances of one half of the runs are multiplied by those of the other half, so that what is
-        left of a finite time has the mean zero.
+        noise, and covariances of one half of the runs are multiplied by those of the other half, so that finite times
+        cause no bias.
 
         Parameters
         ----------
@@ -149,7 +149,8 @@ class MovingSimulation:
         Raises
         ------
         ValuesError
-            For fewer than four draws, a lag that is longer than the run, and runs that nothing random tells apart.
+            For fewer than four draws, a lag that is longer than the run, and runs without randomness, which are all
+            equal.
         """
         return dimension_over_time(self, what, over, lag, since, draws)
 

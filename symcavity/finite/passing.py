@@ -33,8 +33,8 @@ from symcavity.finite.warm_left_out import WarmLeftOut
 from symcavity.finite.warm_passed import WarmMessages
 from symcavity.finite.warm_sites import WarmSites, passable
 from symcavity.finite.warm_squares import warm_sites
-from symcavity.method.heard import without_fields
 from symcavity.method.messages import conditions_met
+from symcavity.method.observed_sums import without_fields
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import Kind
 from symcavity.model.system import System
@@ -60,7 +60,7 @@ class MessagePassing(Instances):
     counts : dict
         The number of sites of each kind.
     steps : int
-        How many steps were asked for.
+        The number of steps that was requested.
     damping : float
         The damping factor ``d`` of each step: ``new = d*old + (1 - d)*update``.
     """
@@ -72,7 +72,7 @@ class MessagePassing(Instances):
 
     @property
     def changes(self) -> list[list[float]]:
-        """For each instance, how much every step has moved what is sent, relative to its size."""
+        """For each instance, the relative change of the messages in every step."""
         return [run.changes for run in self.runs]
 
     @property
@@ -263,7 +263,7 @@ class MessagePassing(Instances):
         Raises
         ------
         UnsupportedLaw
-            For a run with damping: what is sent is then a mixture of several steps.
+            For a run with damping, whose messages mix several steps.
         """
         if self.damping:
             raise UnsupportedLaw("Damped steps do not follow the state evolution.", "damping=0", "theory.solve(...)")

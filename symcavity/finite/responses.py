@@ -11,7 +11,7 @@ from symcavity.finite.instance import Instance, State
 from symcavity.finite.linearised import LinearResponse
 from symcavity.finite.minimum import SolvedInstance
 from symcavity.finite.newton import linearise, scale_of
-from symcavity.finite.parts import InstanceByParts, jumps
+from symcavity.finite.responses_by_parts import InstanceByParts, jumps
 from symcavity.model.kinds import Kind
 
 # how far beside a solution slopes are compared, by what share they may differ, and how much of a jump stays
@@ -49,7 +49,7 @@ class Responses:
             raise NotConverged(
                 f"The instance with seed {instance.seed} has no response: its solution lies where a law changes its "
                 "slope, and moves differently to either side.",
-                hint="a generic instance; what does not respond, such as the states themselves",
+                hint="a generic instance; observables other than responses",
             )
         self.instance, self.state = instance, solved.state
         self._system = linearise(instance, solved.state)
@@ -57,7 +57,7 @@ class Responses:
             raise NotConverged(
                 f"The instance with seed {instance.seed} has no response: its minimum has no curvature in "
                 f"{self._system.nullity} directions.",
-                hint="a penalty; what does not respond, such as the states themselves",
+                hint="a penalty; observables other than responses",
             )
         self._local: dict[tuple[Kind, int], np.ndarray] = {}
 

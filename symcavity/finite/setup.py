@@ -1,4 +1,4 @@
-"""What all instances of a declaration share: the system that is solved, checked values and sizes, and what draws."""
+"""The common data of all instances of a declaration: the system, checked values and sizes, the law of the couplings."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def check_sizes(size: Any, values: Values) -> list[int]:
     if size is None:
         size = values.features
     if size is None:
-        raise ValuesError("The number of features has no value.", "N=400, or a list N=[100, 200, 400]")
+        raise ValuesError("The number of features, N, is missing.", "N=400, or a list N=[100, 200, 400]")
     sizes = whole_numbers(size, "N", SMALLEST, f"whole numbers of at least {SMALLEST} features")
     for n in sizes:
         values.sizes(n)

@@ -1,4 +1,4 @@
-"""What instances say: their solutions, and observables read off them."""
+"""The results of many instances: their solutions, and observables."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Simulation(Instances):
                 raise FlatMinimum(
                     f"The instance with seed {s.seed} has no unique {variable}: {s.solved.flat.words}.",
                     s.flat,
-                    "a penalty; another load; sample.arrays holds one of the minimisers",
+                    "a penalty; another load; sample.arrays holds one of the minimizers",
                 )
         return np.stack([s[variable] for s in self.feasible])
 
@@ -336,7 +336,7 @@ class Simulations(AtSizes[Simulation]):
 
     @property
     def failed(self) -> dict[tuple[int, int], str]:
-        """By size and seed, why neither a solution was found nor that there is none."""
+        """By size and seed, the reason why an instance is neither solved nor proved to have no solution."""
         return {(n, seed): why for n, sim in self.by_size.items() for seed, why in sim.failed.items()}
 
     @property

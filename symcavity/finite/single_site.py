@@ -2,7 +2,7 @@
 
 Branch by branch: which member of each pair is zero is tried in turn, the last choice of a site first, and what is
 left is solved by Newton steps, damped site by site.  Where the law is affine every branch is solved beforehand, for
-all fields (`broken.py`).  Nothing of a derivation is used here.
+all fields (`affine_laws.py`).  Nothing of a derivation is used here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 
 from symcavity.errors import NotConverged
-from symcavity.finite.broken import MOST_PAIRS, SINGULAR, BrokenPlane, SiteStates
+from symcavity.finite.affine_laws import MOST_PAIRS, SINGULAR, BrokenPlane, SiteStates
 from symcavity.finite.compiled import Args, CompiledLaw
 from symcavity.model.quantities import Quenched
 

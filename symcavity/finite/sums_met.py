@@ -14,7 +14,7 @@ from sympy import Symbol
 
 from symcavity.errors import NotConverged
 from symcavity.evaluate.solving.meeting import meet
-from symcavity.finite.broken import SiteStates
+from symcavity.finite.affine_laws import SiteStates
 from symcavity.finite.instance import Instance, State
 from symcavity.finite.single_site import SingleSites, unsolved
 from symcavity.finite.warm_sites import WarmSites

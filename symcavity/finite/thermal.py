@@ -20,7 +20,7 @@ from symcavity.finite.labels import label
 from symcavity.finite.setup import Setup, prepare
 from symcavity.finite.tables import counted
 from symcavity.finite.warm import WarmInstance
-from symcavity.method.heard import without_fields
+from symcavity.method.observed_sums import without_fields
 from symcavity.model.averages import Average, Expect, Fluctuating, Fresh, SiteResponse
 from symcavity.model.keywords import known_options
 from symcavity.model.kinds import Kind, SiteCount, kind_of_range

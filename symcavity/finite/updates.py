@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from symcavity.errors import NotConverged
-from symcavity.finite.broken import SiteStates
+from symcavity.finite.affine_laws import SiteStates
 from symcavity.finite.draw import stream
 from symcavity.finite.instance import Instance, State
 from symcavity.finite.newton import scale_of, slopes, summed, violation

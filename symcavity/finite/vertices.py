@@ -1,4 +1,4 @@
-"""Sites whose branches leave an auxiliary variable free that no other site hears: another pair decides it.
+"""Auxiliary variables that the branches of their site leave free: another complementary pair fixes them.
 
 A kink whose factor is zero at a site, as that of the case of another label, has a bound that nothing holds: both of its
 multipliers are zero, and any bound above the kink will do. It is put on the kink, where the branches have one solution.

@@ -15,7 +15,7 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.averages.integrals import Pass
 from symcavity.finite.instance import Instance
 from symcavity.finite.warm_sums import BEYOND, ConditionsOnSums
-from symcavity.method.first import answering
+from symcavity.method.first_step import answering
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Weight, weighed_field
@@ -185,7 +185,9 @@ class WarmInstance:
         for f, factor in found.items():
             if factor.atoms(SiteQuantity):
                 raise UnsupportedLaw(
-                    f"The {f.hearer.sites} meet in pairs with factors of their own.", "instances without"
+                    f"The coupling of the {f.hearer.sites} in pairs has a factor that differs from site to site: "
+                    f"{factor}.",
+                    "instances in which such factors are the same at all sites",
                 )
         return {f: float(factor.xreplace(self.numbers)) for f, factor in found.items()}
 

@@ -1,4 +1,4 @@
-"""What one run of messages says at a temperature of data that are left out: thermal averages without their own energy.
+"""Predictions for data that are left out, by messages at a temperature: averages without the energy of a datum.
 
 The field of a datum over the measure of all others is a Gaussian about its cavity field, whose variance is the
 self-coupling over beta.
@@ -33,9 +33,13 @@ class WarmLeftOut(LeftOut):
         super().__init__(run)
         system = run.setup.system
         if not system.weights[DATUM].is_field:
-            raise UnsupportedLaw("The data weigh no field of states.", "data with losses", "run.cavity_fields")
+            raise UnsupportedLaw(
+                "The losses of the data contain no field of states.", "data with losses", "run.cavity_fields"
+            )
         if system.weights[DATUM].others:
-            raise UnsupportedLaw("The data weigh several fields of states.", "losses of one field", "run.cavity_fields")
+            raise UnsupportedLaw(
+                "The losses of the data contain several fields of states.", "losses of one field", "run.cavity_fields"
+            )
         (self._field,) = (f for f in system.laws[DATUM].fields if f.states())
         self._cores = {w.mean: w.state for w in system.weights.values() if not w.is_field}
 

@@ -16,7 +16,7 @@ from sympy import Add, Dummy, Expr, S, oo, zoo
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.errors import NotConverged, UnsupportedLaw
-from symcavity.finite.broken import SiteStates
+from symcavity.finite.affine_laws import SiteStates
 from symcavity.finite.compiled import CompiledLaw
 from symcavity.finite.warm import WarmInstance
 from symcavity.model.averages import SiteResponse

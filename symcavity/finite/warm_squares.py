@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sympy import Dummy, Expr, Matrix, S
 
-from symcavity.finite.broken import SiteStates
+from symcavity.finite.affine_laws import SiteStates
 from symcavity.finite.compiled import CompiledLaw
 from symcavity.finite.instance import Instance
 from symcavity.finite.warm import WarmInstance

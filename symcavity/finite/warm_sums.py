@@ -1,4 +1,4 @@
-"""Sums over all sites of an instance at a temperature: global variables that they tell, and conditions on them."""
+"""Sums over all sites of an instance at a temperature: global variables that they determine, and conditions on them."""
 
 from __future__ import annotations
 
@@ -60,12 +60,14 @@ class ConditionsOnSums:
         held = tuple(c for c in conditions if c.declared not in brought)
         for c in conditions:
             if any(body.has(FieldSymbol) for body in c.parts.values()):
-                raise UnsupportedLaw(f"{c.declared} is about fields.", "instances with conditions on sums over states")
+                raise UnsupportedLaw(
+                    f"The condition {c.declared} contains fields.", "instances with conditions on sums over states"
+                )
         known = {*tied, *system.collective.multipliers}
         if other := [g for g in system.globals if g not in known]:
             raise UnsupportedLaw(
                 f"The measure has the global variable {other[0]}, which is neither a state nor a sum over sites.",
-                "instances of measures whose global variables are sums, as a squared sum in the energy brings them",
+                "measures whose global variables are sums over sites, such as those of a squared sum in the energy",
             )
         return cls(w, tied, held)
 

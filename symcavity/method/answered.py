@@ -1,4 +1,4 @@
-"""The fields of a site of a convex problem, what the site answers to each, and averages by parts over them.
+"""The fields of a site of a convex problem, its response to each, and averages over them by integration by parts.
 
 A site with the Gaussian cavity fields ``eta_a`` of covariance ``C`` adds the minimum ``M(eta)`` with ``dM/deta_a =
 -psi_a``.  For a function ``G`` of the fields that may jump,
@@ -16,8 +16,8 @@ from sympy import Add, Expr, Matrix, S, cancel, factor_terms
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import message_response
-from symcavity.method.heard import without_fields
-from symcavity.method.matched import answers
+from symcavity.method.objective_fields import answers
+from symcavity.method.observed_sums import without_fields
 from symcavity.method.theory import Theory
 from symcavity.method.told_apart import ToldApart, multiple
 from symcavity.model.averages import Average

@@ -1,4 +1,4 @@
-"""Close: what the statistics need are averages over single sites (verb six)."""
+"""Close: order parameters as averages over single sites (verb six)."""
 
 from __future__ import annotations
 

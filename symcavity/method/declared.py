@@ -1,4 +1,4 @@
-"""What is given: the declared problem, the disorder, and the equations that couple the sites, with their sources."""
+"""The first steps of the record: the declared problem, the disorder, the equations that couple the sites."""
 
 from __future__ import annotations
 

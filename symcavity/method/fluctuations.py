@@ -21,7 +21,7 @@ from sympy import Add, Expr, KroneckerDelta, S, expand_mul
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import coupling_covariance
 from symcavity.method.given_emissions import curvatures, split_by_ends
-from symcavity.method.matched import matching
+from symcavity.method.objective_fields import matching
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average
 from symcavity.model.fields import RandomField
@@ -122,14 +122,18 @@ def check_minimum(theory: Theory) -> None:
     record, supported = theory.system.record, "convex problems that hear scalar fields"
     if record is None and theory.system.weights:
         raise UnsupportedLaw(
-            "How a free energy, or the lowest of several minima, varies between instances is not derived.",
+            "The variance between instances is not derived for a free energy, nor for the lowest of several minima.",
             supported,
-            "simulate(...), whose instances show it",
+            "simulate(...), and the scatter of its instances",
         )
     if record is None:
-        raise UnsupportedLaw("A system of equations minimizes nothing, so that no minimum varies.", supported)
+        raise UnsupportedLaw("A system of equations has no objective, and so no minimum that could vary.", supported)
     if theory.is_naive:
-        raise UnsupportedLaw("The naive analysis drops a feedback and has no minimum.", supported, "problem.cavity()")
+        raise UnsupportedLaw(
+            "The naive analysis leaves out a feedback: its equations do not describe a minimum.",
+            supported,
+            "problem.cavity()",
+        )
     found: list[str] = []
     for f in record.fields:
         if f.components or f.inner:

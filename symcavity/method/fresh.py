@@ -123,7 +123,10 @@ def read_fresh(system: System, declared: Expr) -> FreshSite:
     where = f"fresh({declared!s:.80})"
     kind = free_kind(declared, where)
     if kind is None or system.time is not None:
-        raise UnsupportedLaw(f"{where} is of no site, or of one that moves.", "fields of one site that keeps still")
+        raise UnsupportedLaw(
+            f"{where} is not a quantity of one site, or its site moves in time.",
+            "fields of one site that do not depend on time",
+        )
     law, book = system.laws[kind], FieldBook()
     body = declared.replace(lambda e: isinstance(e, Relational) and e.rhs.has(Sum), lambda e: e.func(e.lhs - e.rhs, 0))
     body = extract_fields(body, kind, book, where)

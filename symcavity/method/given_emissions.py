@@ -1,4 +1,4 @@
-"""What emissions that are given, such as a teacher's weights, add to the minima of the sites that send them.
+"""The contributions of given emissions, such as a teacher's weights, to the minima of the sites that send them.
 
 A site of given emission ``t`` shifts the field ``u`` of each neighbor by ``coupling*t``.  To first order that is a
 Gaussian number, whose square and whose overlap with ``t`` times the messages leave the variance of the minimum as what
@@ -26,7 +26,7 @@ from sympy.matrices.exceptions import NonInvertibleMatrixError
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import coupling_covariance, message_response
-from symcavity.method.matched import answers
+from symcavity.method.objective_fields import answers
 from symcavity.model.averages import Average
 from symcavity.model.kinds import Kind, in_units_of_n
 from symcavity.model.quantities import SiteQuantity, site_quantities

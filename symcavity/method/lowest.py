@@ -39,7 +39,7 @@ def lowest(problem: Problem, select: str = "lowest") -> System:
         For what has no Gibbs measure here, and sites that send a product of several states.
     """
     if select not in SELECT:
-        raise ValuesError(f"Which minimum is {select!r:.60}?", " or ".join(map(repr, SELECT)))
+        raise ValuesError(f"No choice of a minimum is called {select!r:.60}.", " or ".join(map(repr, SELECT)))
     found = Measure(problem, oo)
     sent: dict[Any, Expr] = {}
     for weight in found.weights.values():

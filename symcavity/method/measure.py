@@ -131,7 +131,7 @@ class Measure:
         if beside and (len(heard) > 1 or bounds or not all(q.family.values for q in beside)):
             self._refused(f"The {kind.sites} have {beside[0]} beside the field that they hear.")
         if len(heard) > 1 and (bounds or not is_square(energy, [state for state, _ in named])):
-            self._refused(f"The {kind.sites} hear several fields of states, and their energy is no square of them.")
+            self._refused(f"The {kind.sites} hear several fields of states, and their energy is not quadratic in them.")
         jumps = bool(bounds) or energy.has(*KINKS)
         for f, (state, message) in zip(heard, named, strict=True):
             force = Force(state) if jumps else -energy.diff(state)
@@ -163,14 +163,16 @@ class Measure:
                     strength = (slope / f.emission).cancel()
                     if moving or site_quantities(strength) or fixed != 0 or f.coupling.family.reciprocity != 1:
                         self._refused(
-                            f"The {kind.sites} hear {f.as_sum} otherwise than in pairs with symmetric couplings."
+                            f"The {kind.sites} hear {f.as_sum}, which is not a sum of pairs with symmetric "
+                            "couplings (reciprocity=1)."
                         )
                 else:
                     strength, core = slope.as_independent(*site_quantities(body), as_Add=False)
                     same = self._means.setdefault(kind, (core, S.Zero))[0] == core
                     if moving or core == 1 or families([core], Quenched) or fixed != 0 or not same:
                         self._refused(
-                            f"The {kind.sites} have states beside the field {f.as_sum}, and do not meet it in pairs."
+                            f"The {kind.sites} have states of their own, and hear {f.as_sum} otherwise than in a "
+                            "product with one function of these states."
                         )
                 found[f.symbol] = strength
         return found
@@ -227,7 +229,9 @@ class Measure:
             moved = {x: x + share * step, g: g + step}
             if weight.is_field and all(is_same(e.xreplace(moved), e) for e in parts):
                 return share
-        self._refused(f"The energy of the {kind.sites} jumps or ends, and where moves with {g}, unlike a field.")
+        self._refused(
+            f"The energy of the {kind.sites} jumps or ends at a place that {g} shifts, but not as it shifts a field."
+        )
 
     # -- parts ---------------------------------------------------------------------------------------
 

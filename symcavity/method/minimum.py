@@ -28,8 +28,8 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import ParameterBook
 from symcavity.method.fluctuations import minimum_of
 from symcavity.method.lagrangian import slopes_in_shared
-from symcavity.method.matched import matching
 from symcavity.method.naming import at_zero
+from symcavity.method.objective_fields import matching
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation

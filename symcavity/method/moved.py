@@ -1,4 +1,4 @@
-"""What a small term in the objective moves, as formulas: linear equations in averages over single sites.
+"""The shifts that a small term in the objective causes: linear equations in averages over single sites.
 
 :mod:`symcavity.method.perturbed` says what the symbols are.  Every formula is linear in the functions ``G`` that are
 added to the minima of single sites, so that it holds for each part of them, and for their names.

@@ -1,4 +1,4 @@
-"""What closes a theory of states that move: the laws of single sites, and averages over their paths."""
+"""The closure of a theory of states that move: the laws of single sites, and averages over their paths."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ from symcavity.algebra.flow import Element
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.average import message_response
 from symcavity.method.close import kind_of_body
-from symcavity.method.heard import without_fields
-from symcavity.method.legs import Ends, Leg, Two
+from symcavity.method.observed_sums import without_fields
 from symcavity.method.pair import Pair, reached
+from symcavity.method.pair_ends import Ends, Leg, Two
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
@@ -219,7 +219,9 @@ def _legs(theory: Theory, observed: Expr) -> tuple[Expr, tuple[Leg, ...]]:
     for kind, site in theory.inserted.items():
         for q in (q for e in site.law.equations for q in site_quantities(e.difference, Quenched)):
             if q.time is None:
-                raise UnsupportedLaw(f"The sites differ by {q}: no mean response does for all.", "sites of one law")
+                raise UnsupportedLaw(
+                    f"The sites differ by {q}: one mean response does not hold for all of them.", "sites of one law"
+                )
         sent = [f.emission for f in system.fields if f.sender == kind]
         sent += [observed] if kind == kind_of_body(observed) else []
         legs += [Leg(kind, sent=e) for e in dict.fromkeys(sent)]

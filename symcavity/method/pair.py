@@ -27,8 +27,8 @@ from sympy import Add, Expr, KroneckerDelta, S, Symbol
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.average import coupling_covariance, message_response
 from symcavity.method.close import kind_of_body
-from symcavity.method.heard import without_fields
-from symcavity.method.legs import Leg, Two
+from symcavity.method.observed_sums import without_fields
+from symcavity.method.pair_ends import Leg, Two
 from symcavity.method.pair_given import GivenFields
 from symcavity.method.reach import Reach
 from symcavity.method.theory import Theory
@@ -84,7 +84,7 @@ class Pair:
             At a temperature.
         """
         if self.theory.system.weights:
-            raise _refused("thermal means that have a mean over what varies")
+            raise _refused("thermal means whose average over the varying parameters does not vanish")
         return replace(self, given=GivenFields(self.theory, self.reach))
 
     def without(self, still: Sequence[Quenched]) -> Pair:
@@ -257,7 +257,7 @@ def pair_of(theory: Theory, observed: Any, over: Any) -> Pair:
     varied = varied_families(over, theory.system.quenched, EXAMPLE)
     for f in theory.system.fields:
         if not f.states() and any(f.emission.has(q.at_site()) for q in varied):
-            raise _refused(f"{f.as_sum}, a field of what varies, which is heard beside what answers")
+            raise _refused(f"{f.as_sum}, a field of varying parameters that is heard beside a field of states")
     body = observed.at_site() if isinstance(observed, Family) else theory.named_by(observed)
     own = theory.system.own(theory.system.rewritten.observable(Average(body)))
     body = without_fields(theory.system, own).args[0]

@@ -1,4 +1,4 @@
-"""What is given of two sites, where others have a mean over what varies: a part of each field.
+"""Two sites whose fields have a given part: the mean of the other sites' messages over the parameters that vary.
 
 What others send has a mean over what varies, ``E e_j``, that differs from site to site.  It is given with the
 couplings, and so a field is the sum of two independent Gaussians: ``m = sum x_ij E e_j``, which is given, and one
@@ -21,7 +21,7 @@ from sympy import Abs, Add, Expr, S, Symbol, cancel
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import message_response
-from symcavity.method.legs import Leg, Two
+from symcavity.method.pair_ends import Leg, Two
 from symcavity.method.reach import Reach
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average
@@ -241,7 +241,7 @@ class GivenFields:
                     name = min(others, key=str)
                     raise UnsupportedLaw(
                         f"The given part of the fields of {kind.sites} is not derived with {name}.",
-                        "fields that are correlated by the overlaps of what sites send",
+                        "fields that are correlated by the overlaps of messages",
                         "sim.dimension(...) of instances",
                     )
         return out

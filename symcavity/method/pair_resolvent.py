@@ -1,4 +1,4 @@
-"""The resolvent of the covariances of two sites: what joins two sites, with a source at what is observed.
+"""The resolvent of the covariances between sites, from two inserted sites with a source at the observed quantity.
 
 With ``G = L + L x L + L x G x L`` between sites, as :mod:`symcavity.method.pair` has it, and ``E``, which is one at
 what is observed and zero elsewhere, ``Q = (G^(-1) - E/z)^(-1)`` holds the resolvent of the covariances ``C``, in E,
@@ -18,8 +18,8 @@ from typing import Any
 from sympy import Add, Dummy, Expr, Matrix, S, Symbol, eye
 
 from symcavity.algebra.gaussian import GaussianAverage
-from symcavity.method.legs import Leg, Two
 from symcavity.method.pair import Pair
+from symcavity.method.pair_ends import Leg, Two
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind, N, in_units_of_n
 from symcavity.record.order_parameters import OrderParameter

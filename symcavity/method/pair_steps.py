@@ -7,9 +7,9 @@ from dataclasses import replace
 from sympy import Expr, Sum
 
 from symcavity.method.average import message_response
-from symcavity.method.legs import Two
 from symcavity.method.naming import at_zero
 from symcavity.method.pair import Pair
+from symcavity.method.pair_ends import Two
 from symcavity.method.pair_given import GivenFields
 from symcavity.method.pair_resolvent import Resolvent
 from symcavity.method.respond import ORDER

@@ -1,4 +1,4 @@
-"""A small term in the objective of a convex problem, and what it moves: the fluctuations of observables.
+"""The effect of a small term in the objective of a convex problem, from which fluctuations of observables follow.
 
 The minimum with ``p*sum o`` added has the derivative ``sum o`` in ``p``, so that the covariance of two observables
 between instances is the mixed derivative of the covariance of two minima, ``V`` of

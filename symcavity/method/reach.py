@@ -1,4 +1,4 @@
-"""What varies of the sites with some quenched parameters, and what of it an observed quantity hears: by structure.
+"""Which quantities vary with some quenched parameters, and which of these reach an observed one: by structure.
 
 Each state of a site is fixed by one equation of its law.  It depends on what else stands there, on what fixes these
 states, and so on: on parameters of the site, and on cavity fields.  A field varies if what it sums does.  What varies
@@ -15,7 +15,7 @@ from typing import Any
 from sympy import Basic, Expr, S, Symbol, Tuple
 
 from symcavity.errors import UnsupportedLaw
-from symcavity.method.legs import Leg
+from symcavity.method.pair_ends import Leg
 from symcavity.model.families import families
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Law
@@ -122,7 +122,7 @@ def unreached(observed: Expr, over: Sequence[Quenched]) -> UnsupportedLaw:
     """The error of a quantity that does not vary."""
     return UnsupportedLaw(
         f"{observed} does not vary: nothing of {' and '.join(map(str, over))} reaches it.",
-        "quantities that depend on what varies",
+        "quantities that depend on the parameters in over=",
         "other parameters in over=",
     )
 

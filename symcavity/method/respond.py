@@ -1,4 +1,4 @@
-"""Respond: those who hear the new site answer linearly, through their response matrix (verb two)."""
+"""Respond: sites that hear the new site answer linearly, through their response matrix (verb two)."""
 
 from __future__ import annotations
 

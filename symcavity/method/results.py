@@ -1,4 +1,4 @@
-"""What closes the theory and what elimination makes of it, as steps of the record."""
+"""The closed equations and their elimination, as steps of the record."""
 
 from __future__ import annotations
 

@@ -19,9 +19,9 @@ from symcavity.method.derive import derive
 from symcavity.method.eliminate import Closed, eliminate, multiples
 from symcavity.method.free_energy import entropy_of, free_energy_of
 from symcavity.method.fresh import fresh_average
-from symcavity.method.heard import without_fields
 from symcavity.method.moving import laws_of_motion, shared_laws
 from symcavity.method.named_laws import with_names
+from symcavity.method.observed_sums import without_fields
 from symcavity.method.stability import Gains, gains
 from symcavity.method.views import SiteView
 from symcavity.model.averages import Average, Fresh
@@ -339,7 +339,8 @@ class Theory:
     def _eliminate(self, last: tuple[Symbol, ...]) -> Closed:
         if self.system.time is not None:
             raise UnsupportedLaw(
-                "The equations of states that move are filled forward.", "theory.evolve(values, until=...)"
+                "The equations of states that move are solved forward in time: there is nothing to eliminate.",
+                "theory.evolve(values, until=...)",
             )
         equations, same = self._independent()
         exprs = [e.difference.xreplace(self.units) for e in equations]

@@ -20,7 +20,7 @@ from sympy import Add, Expr, KroneckerDelta, S, Symbol, cancel, expand_mul
 
 from symcavity.method.average import coupling_covariance
 from symcavity.method.given_emissions import split_by_ends
-from symcavity.method.matched import answers, matching
+from symcavity.method.objective_fields import answers, matching
 from symcavity.method.theory import Theory
 from symcavity.model.averages import SiteResponse
 from symcavity.model.fields import RandomField
@@ -97,7 +97,7 @@ def told_apart(theory: Theory) -> ToldApart:
     Raises
     ------
     UnsupportedLaw
-        As :func:`symcavity.method.matched.matching`.
+        As :func:`symcavity.method.objective_fields.matching`.
     """
     out = ToldApart(dict(theory.inserted), *_partners(theory))
     alike = {kind for kind, site in theory.inserted.items() if _answers_alike(theory, site)}

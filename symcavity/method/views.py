@@ -1,4 +1,4 @@
-"""What a theory says of the inserted site of one kind, as users read it."""
+"""The inserted site of one kind, as users read it: its equation, fields, self-coupling, solution and responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a family is declared with, read: the kind of its sites, its time, its states, its law."""
+"""The attributes of a declared family, as they are read: the kind of its sites, its time, its states, its law."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What objects that users hold are to them: declarations that say the same are equal, machinery is not offered."""
+"""Declarations are equal by their content, and offer users no internal attributes."""
 
 from __future__ import annotations
 

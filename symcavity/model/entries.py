@@ -1,4 +1,4 @@
-"""What the entries of a system say: equations and conditions of each kind of site, and of what all sites share."""
+"""The entries of a system, as they are read: equations and conditions of each kind of site, and of shared variables."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def _check_balances(problem: Any) -> None:
             continue
         bound = (LessThan if ways == {True} else GreaterThan)(balance.total, N * balance.average, evaluate=False)
         raise DeclarationError(
-            f"Sums of order sqrt(N) are held from one side alone: what remains of {balance.total} beyond "
+            f"Sums of order sqrt(N) are bounded from one side only: the rest of {balance.total} beyond "
             f"{N * balance.average} would {'fall' if ways == {True} else 'grow'} for ever.",
             "sums with a mean of order 1/sqrt(N) that are pulled both ways: by labels of both signs, an equality, "
             "a loss that grows to both sides",

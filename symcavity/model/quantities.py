@@ -158,16 +158,16 @@ class Quenched(Family):
         dictionary, a distribution or an array (one entry a site) is given at evaluation.  Of several
         parameters ``{(1, 2): weight, ...}``, or ``Normal("g", means, covariances)``.
     positive : bool, optional
-        Declare that all values are positive, where no law says so: penalties, scales, eigenvalues.  Laws on positive
-        numbers, such as ``Exponential("c", 1)``, say so.
+        Declare that all values are positive, if the law does not imply it: penalties, scales, eigenvalues.  Laws on
+        positive numbers, such as ``Exponential("c", 1)``, imply it.
     given : Expr, optional
-        What a label is drawn on: the weights of a finite law may contain it, or the parameters of one on the integers,
-        ``Poisson("y", exp(u))``, and quenched parameters of the same site beside it.
-        A sum over couplings times quenched parameters (the field of a teacher),
-        ``u = Sum(x[mu, i]*t[i], (i, 1, N))``, or a `Field` that is one.
+        The field on which the law of a label depends: the weights of a finite law may contain it, or the parameters
+        of one on the integers, ``Poisson("y", exp(u))``, and quenched parameters of the same site beside it. A sum
+        over couplings times quenched parameters (the field of a teacher), ``u = Sum(x[mu, i]*t[i], (i, 1, N))``, or a
+        `Field` that is one.
     over : Time, optional
         Draw it anew at each step of this time, independently of all before: ``s = Quenched("s", mu, over=t)``, and then
-        ``s[mu, t]``, such as a mask that says which data are heard.  Of one name, without ``given``.
+        ``s[mu, t]``, such as a mask that selects data.  Of one name, without ``given``.
 
     Raises
     ------

@@ -27,7 +27,8 @@ def varied_families(over: Any, known: Iterable[Quenched], example: str) -> tuple
     for q in given:
         if isinstance(q, Member) and (others := [name for name in q.joint if name not in members]):
             raise DeclarationError(
-                f"over= names {q}, whose law is that of {', '.join(others)} too: given, they say something of it.",
+                f"over= names {q}, whose law is that of {', '.join(others)} too: where these are given, that of "
+                f"{q} changes.",
                 f"all parameters of a joint law: {', '.join(q.joint)}",
                 example,
             )

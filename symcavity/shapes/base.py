@@ -346,7 +346,7 @@ class Shape(ABC):
         return None
 
     def raised(self, x: float) -> Shape | None:
-        """Return the set with one more coordinate, of value x, as one of the same kind; None where there is none."""
+        """Return the set with one more coordinate, of value x, as a set of the same kind; None if it has another."""
         del x
         return None
 

@@ -208,7 +208,7 @@ class CallableShape(SmoothShape):
                 "At a seeded V another point of the set has a smaller V.s than the one returned; V.s(V) is "
                 "not concave.",
                 "s(V) = argmin over s in S of V.s",
-                "a function that returns the maximiser is turned into this one by s(-V).",
+                "a function that returns the maximizer is turned into this one by s(-V).",
             )
         self._check_origin()
 

@@ -1,1 +1,1 @@
-"""What people do with a theory next: how it moves, where it is best, where it ends, and data of their own."""
+"""Studies of a theory: sensitivities, optima, phase boundaries, and your own data."""

@@ -177,7 +177,7 @@ def checked_range(theory: Theory, over: Any, values: Any, bounds: Any) -> tuple[
     over = symbol_of(task, over)
     if isinstance(over, Iterable) and not isinstance(over, str):
         raise ValuesError(
-            f"{over} are to be varied together.",
+            f"{over} were given as parameters to vary.",
             "one parameter at a time",
             "scipy.optimize.minimize of theory.solve(...)[observable], with slopes by theory.sensitivity(...)",
         )

@@ -1,4 +1,4 @@
-"""How an observable of a solved theory moves with a parameter: the closed equations, differentiated implicitly."""
+"""Derivatives of observables of a solved theory by parameters: the closed equations, differentiated implicitly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs of a derived theory that ask what comes next: how it moves, where it is best, where it ends."""
+"""Methods of a theory for studies: sensitivities, optima, phase boundaries."""
 
 from __future__ import annotations
 

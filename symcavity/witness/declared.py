@@ -1,4 +1,4 @@
-"""What was declared, against what was read: each law of a kind of site by the equations that the user wrote."""
+"""The declaration compared with the laws that were read from it: each kind by the equations of the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Witnesses of what a theory is consistent with: the coupling energy by either side, and the naive theory."""
+"""Witnesses of the consistency of a theory: the coupling energy by either side, and the naive theory."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from sympy import Add, Expr, Mul, Pow, Sum, exp
 
 from symcavity.algebra.flow import Element
 from symcavity.method.average import message_response
-from symcavity.method.legs import Leg
 from symcavity.method.moving_pair import MovingPair
+from symcavity.method.pair_ends import Leg
 from symcavity.model.averages import Average
 from symcavity.model.kinds import FEATURE
 from symcavity.record.derivation import SIMULATION, Step, Verdict

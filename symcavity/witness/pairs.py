@@ -14,8 +14,8 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.solutions.given_fields import GivenNumbers
 from symcavity.finite.draw import reciprocal
 from symcavity.method.average import message_response
-from symcavity.method.legs import Leg
 from symcavity.method.pair import Pair
+from symcavity.method.pair_ends import Leg
 from symcavity.method.pair_resolvent import Resolvent
 from symcavity.model.averages import Average
 from symcavity.model.couplings import correlation_of

@@ -1,4 +1,4 @@
-"""What a declared problem says of states that take some values only, and of the laws of its quenched parameters."""
+"""Sentences of a declared problem on its discrete states, and on the laws of its quenched parameters."""
 
 from __future__ import annotations
 

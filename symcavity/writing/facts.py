@@ -1,4 +1,4 @@
-"""The values that the sentences about a step ask for: its data, and what is counted or chosen from them."""
+"""The values in the sentences about a step: its data, and counts and choices that follow from them."""
 
 from __future__ import annotations
 
@@ -183,6 +183,11 @@ def _self_coupling(step: Step) -> Facts:
     return {"numbered": any(getattr(c.lhs, "tag", "")[:2].isdigit() for c in step.claims)}
 
 
+@facts_of("effective_law")
+def _effective_law(step: Step) -> Facts:
+    return {"dropped": any(key.endswith(".naive_drop") for key in step.rests_on)}
+
+
 @facts_of("interpretation")
 def _interpretation(step: Step) -> Facts:
     return {"more": len(step.claims) > 1}
@@ -357,9 +362,11 @@ def _spread(step: Step) -> Facts:
         return found
 
     fields = list(step.data.get("fields") or ())
+    kinds = [getattr(a, "kind", None) for a, b, _ in fields if a == b]
     return {
         "rows": [covariance(*row) for row in fields],
-        "kinds": len({getattr(a, "kind", None) for a, *_ in fields}) > 1,
+        "kinds": len(set(kinds)) > 1,
+        "joined": len(set(kinds)) < len(kinds),  # a site with several fields
     }
 
 

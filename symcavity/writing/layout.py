@@ -363,7 +363,8 @@ def _likewise(repeated: Mapping[Equation, int], numbers: _Numbers, *, follows: b
         span = numbers.joined(numbers.shown[_said(_undated(claim))] for claim in some)
         words: Fragments = ["Likewise "] if follows else []
         words += [*listed(claim.lhs for claim in some), plural(len(some), " is", " are")]
-        words += [" given by ", *_cite(span), ", with all that stands on the right at step "] if span else []
+        sides = plural(len(some), "side", "sides")
+        words += [" given by ", *_cite(span), f", with the right-hand {sides} at step "] if span else []
         letter = next(iter(some[0].lhs.atoms(AtStep))).letter
         yield Paragraph((*words, formula(f"{letter} + 1" if shift else letter), ". "), goes_on=True)
         follows = False

@@ -1,4 +1,4 @@
-"""What is said about a step: the sentences of its rule, filled in with its facts.
+"""The sentences about a step: those of its rule, filled in with its facts.
 
 No sentence knows a problem; a rule without sentences still reads as one.
 """

@@ -9,7 +9,7 @@ from sympy import Abs, Eq, Max, Rational, Sum
 from symcavity.errors import UnsupportedLaw, ValuesError
 from symcavity.face import ConvexProblem
 from symcavity.finite.compare import compare
-from symcavity.finite.parts import InstanceByParts, jumps
+from symcavity.finite.responses_by_parts import InstanceByParts, jumps
 from symcavity.finite.run import simulate
 from symcavity.model.averages import average, response
 from symcavity.model.couplings import Coupling
@@ -125,7 +125,7 @@ def test_a_field_that_vanishes_measures_nothing():
     assert np.all(sim.arrays("w") == 0)
     assert sim[response(w)].mean == 0
     parts = InstanceByParts(sim.reader(0).instance, sim.reader(0).solved.state)
-    with pytest.raises(UnsupportedLaw, match="nothing beside what is given"):
+    with pytest.raises(UnsupportedLaw, match="messages that vanish or are given"):
         parts.local(DATUM, 0)
 
 

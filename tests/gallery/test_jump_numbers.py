@@ -98,7 +98,7 @@ def test_bidirectional_memory():
 def test_states_that_hear_and_send_nothing_have_no_instances():
     memory = module("projection_memory")
     for problem, more in ((memory.problem, {}), (memory.problem.gibbs(BETA), {BETA: 2})):
-        with pytest.raises(UnsupportedLaw, match=r"s\[i\] hears a sum and stands in none"):
+        with pytest.raises(UnsupportedLaw, match=r"s\[i\] stands in no sum over couplings"):
             problem.simulate({**memory.values, **more}, N=12, seeds=1)
 
 

@@ -129,7 +129,7 @@ def variance_without_edges(problem, values):
 
 def test_refusals_say_why():
     for theory, words in [
-        (competing_species.problem.cavity(), "minimizes nothing"),
+        (competing_species.problem.cavity(), "has no objective"),
         (soft_margin.problem.naive(), "naive"),
         (manifold.problem.cavity(), "vector field"),
     ]:

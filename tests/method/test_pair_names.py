@@ -183,5 +183,5 @@ def test_the_resolvent_over_drawn_labels_is_judged_and_a_wrong_one_is_seen(drawn
 
 def test_labels_that_are_given_are_refused(drawn):
     problem, values, t, y = drawn
-    with pytest.raises(UnsupportedLaw, match="a field of what varies"):
+    with pytest.raises(UnsupportedLaw, match="a field of varying parameters"):
         problem.cavity().solve(values).dimension(w, over=[t, y])

@@ -354,7 +354,7 @@ def test_the_force_of_a_jump_is_not_measured():
 def test_how_a_lowest_minimum_varies_is_refused_by_its_name():
     """It is no system of equations, which minimizes nothing; instances show what is asked for."""
     theory = MAGNET.cavity()
-    with pytest.raises(UnsupportedLaw, match="lowest of several minima, varies between instances is not derived"):
+    with pytest.raises(UnsupportedLaw, match="nor for the lowest of several minima"):
         theory.fluctuations()
     with pytest.raises(UnsupportedLaw, match="simulate"):
         theory.solve({}).variance("objective")

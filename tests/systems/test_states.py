@@ -240,5 +240,5 @@ def test_what_is_refused():
         Problem(Sum(w[i] ** 2, (i, 1, N)), [Eq(Sum(x[mu, i] * w[i], (i, 1, N)), 1)]).gibbs(1)
     with pytest.raises(UnsupportedLaw, match="global variable M"):
         MEMORY.gibbs(1).simulate({alpha: 1}, N=8, seeds=1)
-    with pytest.raises(ValuesError, match="does not serve"):
+    with pytest.raises(ValuesError, match="does not apply"):
         TAUGHT.gibbs(1).simulate({alpha: 2}, N=8, seeds=1, method="enumeration")

@@ -224,7 +224,7 @@ def test_a_state_between_two_bounds():
 
 def test_two_bounds_are_a_lower_and_an_upper_one():
     margin = Quenched("k", mu)
-    with pytest.raises(UnsupportedLaw, match="no lower and no upper"):
+    with pytest.raises(UnsupportedLaw, match="not one lower and one upper"):
         ConvexProblem(square, [h >= margin[mu], h >= 1]).gibbs(1).cavity()
 
 

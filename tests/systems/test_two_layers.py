@@ -73,5 +73,5 @@ def test_two_layers_at_their_lowest():
 def test_what_does_not_meet_in_pairs_is_refused():
     r = Feature("r")
     square = Problem(Sum(r[i] ** 2 - r[i] * Sum(W[a, i] * v[a], (a, 1, K)) ** 2, (i, 1, N)))
-    with pytest.raises(UnsupportedLaw, match="do not meet it in pairs"):
+    with pytest.raises(UnsupportedLaw, match="otherwise than in a product with one function of these states"):
         square.gibbs(beta)

@@ -276,7 +276,7 @@ def test_continuous_laws_that_the_problem_declares_are_stated():
 
     from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, i, mu
 
-    assert "(t_i is Gaussian with mean 0 and variance 1; y^μ takes 1 with" in in_text("bayes_perceptron")
+    assert "(t_i is Gaussian with mean 0 and variance 1; y^μ is 1 with" in in_text("bayes_perceptron")
     assert "is Gaussian with mean 0" not in in_text("gardner")
     x, w, e = Coupling("x"), Feature("w"), Quenched("e", mu, law=Gamma("e", 2, 3))
     loss = Sum((e[mu] - Sum(x[mu, i] * w[i], (i, 1, N))) ** 2, (mu, 1, P))
@@ -587,7 +587,7 @@ def test_rates_of_order_parameters_are_written_as_these_are():
     assert "times K, the curvature of the minima of all neighbors in this field" in text
     plain = noisy_teacher.problem.cavity().fluctuations(average(noisy_teacher.w[i] ** 2)).derivation.to_text()
     assert "To second order in the field" not in plain
-    assert "self-couplings and the variances of fields, at the rates" in " ".join(plain.split())
+    assert "the self-couplings and the variances of the fields, at the rates" in " ".join(plain.split())
 
 
 def test_messages_of_several_fields_have_several_echoes():
@@ -629,4 +629,27 @@ def test_an_abstract_names_the_variables_of_all_sites():
 def test_sites_differ_whatever_the_equations_say():
     """The equations before a claim were given as the reason for which features have parameters of their own."""
     text = full("spiked_matrix")
-    assert re.search(r"The features differ by their parameters\. By equation \(\d+\), averaged over", text)
+    assert re.search(r"The features differ by their parameters\. By equation \(\d+\), the average over", text)
+
+
+def test_an_effective_law_without_a_self_coupling_says_so():
+    derivation = importlib.import_module("symcavity.derivations.gardner").problem.naive().derivation
+    text = " ".join(derivation.to_text().split())
+    assert "without the self-coupling, the effective law of a feature site is" in text
+    assert "with the self-coupling at its mean, the effective law of a datum site is" in text
+    assert "without the self-coupling" not in full("gardner")
+
+
+def test_the_fields_of_a_site_are_changed_together_where_it_has_several():
+    """The product of two changes at one site has a mean: only those at different sites are independent."""
+    one = "Change the cavity field of every site by a small random amount, independent from site to site"
+    many = "Change the cavity fields of every site by small random amounts, independent from site to site"
+    assert [one in full(name) for name in ("gardner", "group_lasso")] == [True, False]
+    assert [many in full(name) for name in ("gardner", "group_lasso")] == [False, True]
+
+
+def test_places_where_a_support_function_has_no_gradient_may_have_positive_probability():
+    """An isolated edge of a smooth body has none; a plane through the origin holds no point of the margin."""
+    text = full("manifold")
+    assert "a flat face of the set makes one, which may have positive probability" in text
+    assert "A set that lies in a hyperplane off the origin is such a face as a whole" in text

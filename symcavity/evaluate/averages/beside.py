@@ -1,4 +1,4 @@
-"""Nodes for laws that do not hear all of their fields: those that they hear first, the others at each of their values.
+"""Nodes for laws that depend on some of their fields only: of these fields first, then of the others at each node.
 
 The states are functions of what the law hears alone.  What else is averaged, such as the law of a label that the
 field of a teacher gives, depends on another field, which varies at given ones of those by its own conditional law: it

@@ -1,4 +1,4 @@
-"""Averages that are computed by code of their own: over polyhedra of several fields, over convex sets."""
+"""Averages with code of a special kind: over polyhedra of several fields, and over convex sets."""
 
 from __future__ import annotations
 

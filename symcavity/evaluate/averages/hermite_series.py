@@ -145,10 +145,11 @@ class PairedSeries:
                 break
         if bound > tolerances().settled_law * scale:
             raise NotConverged(
-                "Two parts of a site hear almost the same, and the series of their product is too long.",
+                "Two parts of a site have almost the same field, and the series for the average of their product "
+                "is too long.",
                 None,
                 float(bound / scale),
-                "a smaller share of what copies have in common",
+                "a weaker correlation of the copies, copies(2, share={x: u}) with a smaller u",
             )
         return Expanded(one[0], other[0], _two_by_two((left * size) @ right), inner[0], inner[1])
 

@@ -277,7 +277,7 @@ def _changes_sign(sums: np.ndarray) -> np.ndarray:
 
 def _diverging(ends: float) -> NotConverged:
     said = "A Gaussian average has its weight far out in the tails: it diverges, or nearly does."
-    return NotConverged(said, None, ends, "averages of what grows more slowly")
+    return NotConverged(said, None, ends, "averages of quantities that grow more slowly with the field")
 
 
 def _single(expr: Expr, _backend: str) -> Callable[[Environment], Any]:

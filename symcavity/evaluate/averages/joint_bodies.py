@@ -1,4 +1,4 @@
-"""What is averaged over a joint law, as a function of the law's quantities: its kinks, its sides, its degree."""
+"""Quantities to be averaged over a joint law, as functions of its states: their kinks, their sides, their degree."""
 
 from __future__ import annotations
 

@@ -82,7 +82,9 @@ class LawAtFields:
             return self.code.columns(x, fields, params)
         except np.linalg.LinAlgError:
             said = "A law of several states is singular at some fields: kinks that meet share their multipliers."
-            raise NotConverged(said, hint="kinks that meet as one: Abs(h) for Max(0, h) + Max(0, -h)") from None
+            raise NotConverged(
+                said, hint="one kink in place of several at one point: Abs(h) for Max(0, h) + Max(0, -h)"
+            ) from None
 
     def on_faces(self, faces: Faces, fields: np.ndarray) -> dict[LawSymbol, np.ndarray] | None:
         """All quantities of an affine law at given fields."""

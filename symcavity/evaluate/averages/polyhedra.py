@@ -39,7 +39,7 @@ class Cell:
         self.count, self.backend, self.node = len(node.zs), backend, node
         if self.count > MOST_FIELDS:
             raise ValuesError(
-                f"An average over {self.count} fields that come back to one site.",
+                f"An average over {self.count} fields of one site that contain its own feedback.",
                 f"at most {MOST_FIELDS} such fields in numbers",
                 "a SupportFunction for the constraints of a datum, with a PointCloud: its averages are sampled",
             )

@@ -80,8 +80,8 @@ def check_tails(exprs: Mapping[str, Expr], laws: Mapping[Any, Any], env: Mapping
                 if power >= moments - NEARLY:
                     raise ValuesError(
                         f"The law of {q.family.name} has heavy tails, a density that falls like "
-                        f"|{q.family.name}|**-{1 + moments:.3g}: {name} averages what grows like its power "
-                        f"{power:.3g}, and is infinite.",
+                        f"|{q.family.name}|**-{1 + moments:.3g}: {name} is the average of a quantity "
+                        f"that grows like its power {power:.3g}, and is infinite.",
                         f"laws with moments of order {power:.3g}, such as Gaussian ones",
                         "a loss that grows more slowly, such as absolute deviations or Huber's",
                     )
@@ -112,8 +112,8 @@ def _check_poles(exprs: Mapping[str, Expr], laws: Mapping[Any, Any], env: Mappin
                 power = next((r for way in ways if (r := _rise(body, x, way * width, variable, env)) is not None), None)
                 if power is not None:
                     raise ValuesError(
-                        f"{name} is infinite: it averages what grows like |{q.name}|**-{power:.3g} near zero, and the "
-                        f"law of {q.name} has too much weight there.",
+                        f"{name} is infinite: it is the average of a quantity that grows like "
+                        f"|{q.name}|**-{power:.3g} near zero, where the law of {q.name} has too much weight.",
                         f"laws of {q.name} that keep away from zero",
                         f"{{{q.name}: {{1: '1/2', -1: '1/2'}}}}; a condition with a slack in place of a hard one",
                     )

@@ -1,4 +1,4 @@
-"""The lowest minimum of a well that is tilted: where it jumps, and nodes for averages over what it does not leave out.
+"""The lowest minimum of a tilted well: the tilts at which it jumps, and nodes for averages over the other ones.
 
 The minimum of ``well(x) - z*x`` lies where the well touches its convex hull.  Between the two points of contact of a
 common tangent it does not touch; there the minimum jumps, at the z that is the slope of the tangent.

@@ -1,4 +1,4 @@
-"""What the numerics know of a theory, and what they know of the values of a call."""
+"""The data of the numerics: the closed system of a theory (Task), and the values of a call (Given)."""
 
 from __future__ import annotations
 

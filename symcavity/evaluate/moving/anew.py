@@ -1,4 +1,4 @@
-"""What is drawn anew at each step: values for many paths, each by the seed and the step alone."""
+"""Random values that are drawn anew at each step: for many paths, each by the seed and the step alone."""
 
 from __future__ import annotations
 

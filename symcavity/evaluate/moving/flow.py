@@ -95,7 +95,8 @@ def check_stable(system: System, values: Any, step: Expr) -> None:
         if unstable:
             most = min(-2 * v.real / abs(v) ** 2 for v in unstable)
             raise ValuesError(
-                f"With steps of {step} the scheme is unstable: {rows[0][0]} would swing up, whatever it hears.",
+                f"With steps of {step} the scheme is unstable: {rows[0][0]} would oscillate and grow, whatever "
+                "its input.",
                 f"steps of at most {most:.3g}",
                 f'step="1/{int(np.ceil(4 / most))}"',
             )
@@ -244,6 +245,7 @@ def _check_alike(coarse: MovingRun, fine: MovingRun, step: Expr) -> None:
         squares = [max(float((x**2).mean()) for x in run.runner.states[q].values()) for run in (coarse, fine)]
         if max(squares) > tolerances().swung * min(squares):
             raise NotConverged(
-                f"With steps of {step} the scheme is unstable: some paths of {q} swing up that do not with half of it.",
+                f"With steps of {step} the scheme is unstable: some paths of {q} grow that stay bounded with half "
+                "of the step.",
                 hint=f'a shorter step, step="{step / 4}"',
             )

@@ -61,7 +61,10 @@ def growth(theory: Any, values: Mapping[Any, Any], steps: int, paths: int, seed:
 
     sizes = np.array([size(step) for step in (steps, 2 * steps, 3 * steps)])
     if not np.all(np.isfinite(sizes)) or not np.all(sizes > 0):
-        raise NotConverged(f"Nothing is left of a small change after {3 * steps} steps: no rate is seen.")
+        raise NotConverged(
+            f"A small change has no measurable size after {3 * steps} steps, so that its rate is unknown.",
+            hint="a shorter until=",
+        )
     rate, error = _over_batches(sizes[0], sizes[2])
     early, late = (_over_batches(*pair)[0] for pair in (sizes[:2], sizes[1:]))
     return rate / (4 * steps), float(np.hypot(error / (4 * steps), (late - early) / (4 * steps)))

@@ -57,7 +57,9 @@ def largest_exponent(rate: Any, slope: Any, path: Any) -> float:
         if before is not None and abs(energy - before) <= ALIKE * float(rate) ** 2:
             return float(mp.sqrt(rate**2 - energy) - rate)
         last, before = before, energy
-    raise NotConverged(f"The Lyapunov exponent does not settle: energies of {last:.12g} and {before:.12g}.")
+    raise NotConverged(
+        f"The Lyapunov exponent did not converge: the energies on the last two grids are {last:.12g} and {before:.12g}."
+    )
 
 
 def _lowest(rate: Any, slope: Any, path: Any, panels: int, size: int) -> float:

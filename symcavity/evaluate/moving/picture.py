@@ -34,7 +34,7 @@ def plot(run: Any, observables: Sequence[Any], ax: Any = None, sim: Any = None) 
         If nothing is to be drawn, or an observable has two times.
     """
     if not observables:
-        raise ValuesError("Nothing is drawn.", "observables of one time", "run.plot(average(x[i, t]**2))")
+        raise ValuesError("No observable is given.", "observables of one time", "run.plot(average(x[i, t]**2))")
     if ax is None:
         with style():
             return plot(run, observables, panel((4.6, 3.4)), sim)

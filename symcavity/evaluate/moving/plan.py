@@ -1,4 +1,4 @@
-"""What a theory of states that move has to compute: the parts of its laws, statistics and kernels, as data."""
+"""The computation of a theory of states that move, as data: the parts of its laws, statistics and kernels."""
 
 from __future__ import annotations
 

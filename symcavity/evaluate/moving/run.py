@@ -1,4 +1,4 @@
-"""What a run gives: observables over its times, in the words of the declaration."""
+"""The result of a run: observables over its times, in the words of the declaration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from symcavity.evaluate.moving.plan import MovingPlan
 from symcavity.evaluate.moving.shares import NotLinearLaw, NotRational
 from symcavity.evaluate.moving.values import read_run_values, read_steps
 from symcavity.method.close import kind_of_body
-from symcavity.method.heard import without_fields
+from symcavity.method.observed_sums import without_fields
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.motion import is_shared
 from symcavity.model.quantities import Field, Global, SharedState, Variable, site_quantities
@@ -296,7 +296,8 @@ def evolve(
     if method not in (None, "paths") or (dps is not None and method is None):
         raise UnsupportedLaw(
             f"The run is not {method or 'exact'}: {refused[-1]}.",
-            "laws that are linear in states and fields; smooth functions of them are sent where nothing comes back",
+            "laws that are linear in states and fields; messages that are smooth functions of the states, where "
+            "there is no feedback",
             'method="paths"',
         )
     return MovingRun(theory, plan, PathRun(plan, steps, paths, seed), steps, "paths")

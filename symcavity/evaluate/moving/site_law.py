@@ -98,7 +98,7 @@ def read_law(theory: Any, values: Any, dps: int) -> tuple[LawWithoutMemory, Movi
     with mp.workdps(dps + 20):
         rate = to_mpf(-rhs.diff(x))
         if not rate > 0:
-            raise NotConverged(f"By itself {x} does not come to rest: no stationary state is reached.")
+            raise NotConverged(f"Without input {x} does not come to rest, so that there is no stationary state.")
         mean = to_mpf(rhs.xreplace(dict.fromkeys([x, *noises], S.Zero))) / rate
         sizes = (to_mpf(rhs.diff(q)) ** 2 * to_mpf(plan.values.put_into(q.family.variance)) for q in noises)
         velocity = mp.fsum(sizes) / 2

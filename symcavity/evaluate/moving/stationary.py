@@ -1,4 +1,4 @@
-"""Stationary states: what states that move come to after long times, and its observables."""
+"""Stationary states: the states after long times, and their observables."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Stationary:
         with mp.workdps(self.dps + 20):
             few, many = (self._waves.dimension(lines, self.plan, abs(float(lag)), count) for count in FINE)
         if not abs(few - many) <= 1e-3 * many:
-            raise NotConverged(f"The dimension is not found: {few:.6g} and {many:.6g} on two grids of frequencies.")
+            raise NotConverged(f"The dimension did not converge: {few:.6g} and {many:.6g} on two grids of frequencies.")
         return many
 
     def __repr__(self) -> str:

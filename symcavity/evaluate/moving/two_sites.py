@@ -18,8 +18,8 @@ from sympy import Expr
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.moving.plan import MovingPlan
 from symcavity.evaluate.tolerances import tolerances
-from symcavity.method.legs import Leg
 from symcavity.method.moving_pair import MovingPair
+from symcavity.method.pair_ends import Leg
 from symcavity.model.kinds import N
 
 Spectrum = Callable[[Expr, Expr], np.ndarray]
@@ -90,8 +90,8 @@ def check_balanced(sizes: Mapping[Expr, tuple[float, float]]) -> None:
     for sent, (part, error) in sizes.items():
         if abs(part) > max(4 * error, tolerances().stayed):
             raise UnsupportedLaw(
-                f"At given couplings {sent} has a part that stays, {part:.3g} of its mean square, which differs from "
-                "site to site, so that one mean response does not do for all of them.",
-                "states whose correlations die out, with means that vanish",
-                "a longer until=, if they have not died out yet",
+                f"At given couplings the average of {sent} over time differs from site to site: its square is "
+                f"{part:.3g} of the mean square. One mean response does not hold for all sites then.",
+                "states whose correlations decay to zero",
+                "a longer until=, if they have not decayed yet",
             )

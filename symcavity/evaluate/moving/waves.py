@@ -1,4 +1,4 @@
-"""Spectra of a stationary state that is Gaussian, in double: what is sent from site to site, and how it answers."""
+"""Spectra of a Gaussian stationary state, in double: of the messages between sites, and of the responses to them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ class Waves:
             lag *= 1.5
             if lag > 1e4:
                 check_balanced({self.law.state: (left, 0.0)})
-                raise NotConverged(f"After the lag {lag:.3g} the share {left:.2g} of the correlation is left.")
+                raise NotConverged(
+                    f"The correlation does not decay: at the lag {lag:.3g} it is {left:.2g} of the variance.",
+                    hint="parameters farther from a transition",
+                )
         return lag
 
     @cached_property

@@ -1,1 +1,1 @@
-"""What was solved: unknowns, observables, and what follows of two sites and of two copies."""
+"""Solutions: unknowns, observables, and quantities of two sites and of two copies."""

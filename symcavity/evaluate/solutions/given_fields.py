@@ -127,7 +127,7 @@ class GivenNumbers:
                 return
             before = seen
         raise NotConverged(
-            "Averages over the given parts of fields did not settle.", hint="parameters that vary more widely"
+            "Averages over the given parts of fields did not converge.", hint="parameters that vary more widely"
         )
 
     def _agree(self, one: np.ndarray, other: np.ndarray, sites: AtSites) -> bool:
@@ -180,7 +180,7 @@ class GivenNumbers:
             if step @ moved != 0:
                 turn = turn - np.outer(step + moved, step @ turn) / (step @ moved)
             now, gap = now + step, after
-        raise NotConverged("The overlaps of two draws of what varies did not settle.")
+        raise NotConverged("The overlaps of two draws of the varying parameters did not converge.")
 
     def _map(self, overlaps: np.ndarray, level: int) -> np.ndarray:
         """The closures at given overlaps; what sites have there is kept."""

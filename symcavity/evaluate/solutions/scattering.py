@@ -96,7 +96,7 @@ class Scattering(SolutionTable):
         return self._spread(what, what)
 
     def next_order(self, what: Any = "objective") -> Any:
-        """N times by how much the mean over instances of a quantity per feature differs from its limit: to order 1/N.
+        """N times the deviation of the mean over instances of a quantity per feature from its limit, to order 1/N.
 
         For problems whose laws are all linear, of quadratic losses and penalties, with real Gaussian couplings between
         two kinds of sites. It is a derivative of ``log(1 - stability)/2``.
@@ -161,16 +161,16 @@ class Scattering(SolutionTable):
         Raises
         ------
         UnsupportedLaw
-            Where it is not derived, as for vector fields; and for more than 15 digits where what sites send has a mean
-            over what varies, which differs from site to site.
+            Where it is not derived, as for vector fields; and for more than 15 digits if the mean of the messages
+            over the varying parameters differs from site to site.
         NotConverged
             Where the solution is not stable, so that covariances grow without bound.
         ValuesError
-            If neither another observable nor what varies is given, or both.
+            If neither another observable nor ``over`` is given, or both.
         """
         if (other is None) == (over is None):
             raise ValuesError(
-                "A covariance is one of two observables, or one of two sites over what varies.",
+                "A covariance takes either two observables, or a quantity of a site and the parameters that vary.",
                 "solution.covariance(average(w[i]**2), 'objective'), solution.covariance(w, over=[xi])",
             )
         if other is not None:
@@ -178,10 +178,11 @@ class Scattering(SolutionTable):
         return two_sites(self, self.task.pair(what, over), self.stability)
 
     def dimension(self, what: Any, *, over: Any) -> Any:
-        """The share of all directions that a quantity of the sites explores at given couplings.
+        """The share of all directions in which a quantity of the sites varies at given couplings.
 
-        ``(sum C_ii)**2 / (n sum C_ij**2)`` for the covariances ``C`` of ``n`` sites over what varies, in the limit: the
-        participation ratio of the eigenvalues over ``n``.  It is one for independent sites of one variance.
+        ``(sum C_ii)**2 / (n sum C_ij**2)`` for the covariances ``C`` of ``n`` sites over the varying parameters, in
+        the limit: the participation ratio of the eigenvalues over ``n``.  It is one for independent sites of one
+        variance.
 
         Parameters and errors are those of :meth:`covariance`.
         """
@@ -213,12 +214,12 @@ class Scattering(SolutionTable):
         return spectrum_of(self, self.task.pair(what, over), self.stability)
 
     def pace(self, damping: float = 0.0) -> float:
-        """By which factor a step of message passing shrinks small random changes, where a share of moves is not made.
+        """The factor by which a step of message passing changes small random deviations, with or without damping.
 
-        The largest ``m`` with ``(m - damping)**2 = (1 - damping)**2 * rho``, where ``rho`` is the largest eigenvalue of
-        the gains from kind to kind, those of what is heard in the same step times ``m**2``.  At ``m = 1`` damping drops
-        out: it is below one where the stability is, with damping or without.  Without, for two kinds of sites, its
-        square is the stability.  In double.
+        The largest ``m`` with ``(m - damping)**2 = (1 - damping)**2 * rho``, where ``rho`` is the largest eigenvalue
+        of the gains from kind to kind, where those of messages of the same step are multiplied by ``m**2``.  It is
+        below one where the stability is, with damping or without.  Without damping, for two kinds of sites, its square
+        is the stability.  In double.
 
         Raises
         ------

@@ -56,13 +56,13 @@ class Solution(Scattering):
         The largest relative residual of the closed equations, measured at higher precision than they were
         solved in.
     beside : dict
-        What was given that is not a number: laws and arrays of quenched parameters, convex sets.
+        The given values that are not numbers: laws and arrays of quenched parameters, convex sets.
     certified : dict or None
         With ``solve(..., certify=True)``: every unknown as a python-flint ball; in the box of these balls there is
         exactly one solution, proved.
     remarks : tuple of str
-        What a reader of the numbers should know of a Gibbs measure: which of two mirror images they are of, other
-        solutions of higher free energy, a negative entropy of discrete states.
+        Remarks on a Gibbs measure: which of two mirror images the numbers describe, other solutions of higher
+        free energy, a negative entropy of discrete states.
     """
 
     def __init__(

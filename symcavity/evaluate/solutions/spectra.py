@@ -59,7 +59,7 @@ class SiteSpectrum:
         Raises
         ------
         ValuesError
-            For what is no number, and zero.
+            For zero, and if z is not a number.
         NotConverged
             If the equation of the resolvent is not met.
         """

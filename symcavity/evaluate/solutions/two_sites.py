@@ -74,7 +74,7 @@ def checked_pair(solution: SolutionTable, pair: Pair, stability: Any) -> Pair:
         pair = pair.beside_means()
     if pair.given is not None and solution.dps > DOUBLE:
         raise UnsupportedLaw(
-            f"{solution.dps} digits of the covariances of sites whose fields have a given part.",
+            f"{solution.dps} digits were requested of covariances of sites whose fields have a given part.",
             f"{DOUBLE} digits: averages over these parts are taken in double",
         )
     return pair

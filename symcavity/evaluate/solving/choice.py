@@ -52,12 +52,11 @@ def chosen(system: Eliminated, admitted: Sequence[np.ndarray], observable: Calla
             return Found(stable[0])
     if jumps := sorted(task.jumping, key=str):
         warn(
-            f"The law of {', '.join(map(str, jumps))} jumps with fields that come back: however small a change of them "
-            f"is, it turns some states around. At {where(system.given)} the equations are about fixed points "
-            "whose fields are Gaussian; they do not say that such a fixed point is the only one, nor that it is stable "
-            "or reached. An equation says which of several states is meant, and no energy: of the slopes of an "
-            "objective Problem(objective).cavity() is the lowest minimum, and cavity(select='local') the one that "
-            "is followed from zero feedback.",
+            f"The law of {', '.join(map(str, jumps))} jumps with fields that contain feedback: an arbitrarily small "
+            f"change of them switches some states. At {where(system.given)} the equations describe fixed points with "
+            "Gaussian fields; they do not say that such a fixed point is unique, stable, or reached by a dynamics. "
+            "Where the equations are the slopes of an objective, Problem(objective).cavity() is the theory of its "
+            "lowest minimum, and cavity(select='local') that of the minimum that is followed from zero feedback.",
             JumpingLaw,
         )
     if task.measure is not None and (found := dominant(solved, gains, _resting(system, observable))):
@@ -98,9 +97,9 @@ def _warn_unstable(system: Eliminated, gain: float | None) -> None:
         )
         energy = bound if measure.is_bound else "is an approximation, and no bound of the minimum is known from it"
         warn(
-            f"The lowest states at {where(system.given)} jump: however small a change of a field is, it turns some of "
-            "them around, and solution.stability is infinite. There are many states nearly as low as the lowest one "
-            f"(replica symmetry is broken). The energy of one state {energy}.",
+            f"The lowest states at {where(system.given)} jump: an arbitrarily small change of the fields "
+            "switches some of them, and solution.stability is infinite. There are many states nearly as low as the "
+            f"lowest one (replica symmetry is broken). The energy of one state {energy}.",
             UnstableSolution,
         )
     elif gain is not None and _is_unstable(gain):

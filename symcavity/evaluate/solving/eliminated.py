@@ -1,4 +1,4 @@
-"""What is left of the closed equations: its roots, and which of them are admissible."""
+"""The equations that elimination leaves: their roots, and which of these are admissible."""
 
 from __future__ import annotations
 
@@ -185,8 +185,7 @@ def roots_of(
         return
     if len(system.core) != len(left):
         raise NotConverged(
-            f"The number of equations that are left, {len(system.core)}, is not that of the unknowns: "
-            f"{', '.join(map(str, left))}.",
+            f"Elimination leaves {len(system.core)} equations for {len(left)} unknowns: {', '.join(map(str, left))}.",
             system.core,
             hint="the theory does not fix these; see theory.equations",
         )

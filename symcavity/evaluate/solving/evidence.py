@@ -1,4 +1,4 @@
-"""What proves that there is no solution, or points to it: a range, a sign, the end of a branch."""
+"""Evidence that there is no solution: the range of the load, a sign, the end of a branch."""
 
 from __future__ import annotations
 

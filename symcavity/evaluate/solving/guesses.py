@@ -1,4 +1,4 @@
-"""What a user gives as a solution nearby, by the symbols that are solved for."""
+"""The guess of a user: values of a solution nearby, by the symbols that are solved for."""
 
 from __future__ import annotations
 

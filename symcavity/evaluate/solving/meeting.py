@@ -1,4 +1,4 @@
-"""Meeting a few conditions at once, such as those on global variables, from where they were met before."""
+"""Solve a few conditions at once, such as those on global variables, from their last solution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said where no attempt came to an end: of several branches, and of loads beside this one."""
+"""The error where no attempt succeeds: of several branches, with a look at other loads."""
 
 from __future__ import annotations
 

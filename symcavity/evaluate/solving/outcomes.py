@@ -1,4 +1,4 @@
-"""What an attempt at solving closed equations ends with: a solution, a proof, a point to begin at, or a reason."""
+"""The outcomes of an attempt at the closed equations: a solution, a proof, a starting point, or a reason of failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the steps towards a saddle prove where there is no solution, or no unique one."""
+"""Proofs by the steps towards a saddle: that there is no solution, or no unique one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A closed system at given values, and what attempts have seen so far."""
+"""A closed system at given values, with the observations of the attempts so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said where there is no solution, no unique one, or none was found."""
+"""The errors for no solution, no unique solution, or none that was found."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def _refuse(equations: Sequence[Equation], time: Time) -> None:
         for total in expr.atoms(Sum):
             if drawn_anew(total) and not site_quantities(total, Variable, Field):
                 raise UnsupportedLaw(
-                    f"{drawn_anew(total)[0]} is sent in {total} without a state.",
+                    f"{drawn_anew(total)[0]} stands in the sum {total} without a state.",
                     "sums of states, of systems in time",
                     "a state of its own, m[j, t], with the equation Eq(m[i, t], ...)",
                 )

@@ -1,4 +1,4 @@
-"""What thermal averages of a site have in common, however its weight is summed: means, responses, expressions."""
+"""The common part of thermal averages of a site, however its weight is summed: means, responses, expressions."""
 
 from __future__ import annotations
 

@@ -120,9 +120,9 @@ class Mixture(ThermalAverages):
         bent = kink(rest, x) if rest != 0 and not w.bounds else None
         if len(free) > 1 or square != 0 or more != 0:
             raise UnsupportedLaw(
-                f"{' and '.join(map(str, free))} are summed over at given discrete states, and {w.state} is sent.",
+                f"A site has the continuous states {' and '.join(map(str, free))}, and its message is {w.state}.",
                 SUPPORTED,
-                "one continuous state a site, which is sent linearly",
+                "one continuous state for each site, and a message that is linear in it",
             )
         if rest != 0 and bent is None and not curvature.is_nonnegative:  # the others' answers hold what bends down
             rest, curvature = rest + curvature * x**2 / 2, S.Zero
@@ -166,9 +166,9 @@ class Mixture(ThermalAverages):
                 ends[sign_of(slope)] = cancel(free[0] - b / slope)
         if len(self.weight.bounds) > 2 or not {1, -1} <= set(ends):
             raise UnsupportedLaw(
-                f"{self.weight.state} has {len(self.weight.bounds)} bounds at a temperature, and they are no lower and "
-                "no upper one.",
-                "one bound for each kind of site, or two between which a state is held",
+                f"{self.weight.state} has {len(self.weight.bounds)} bounds at a temperature, which are not one "
+                "lower and one upper bound.",
+                "one bound of a state, or a lower and an upper one",
                 "a penalty in the place of one of them",
             )
         return ends[1], ends[-1]

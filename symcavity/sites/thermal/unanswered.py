@@ -1,4 +1,4 @@
-"""A site that nobody answers: thermal averages at a feedback of zero, where forms of a feedback divide by it.
+"""A site without feedback: thermal averages where the general formulas divide by the feedback.
 
 The weight of a state keeps its form, with no square of the others' in it.  A field has no spread without an answer: it
 is its cavity field, and the force on it is the slope of the energy there.

@@ -1,4 +1,4 @@
-"""The single sites of a theory that have not spoken yet, as messages are passed: they keep still."""
+"""Single sites before their first message: states of zero, which respond by a number."""
 
 from __future__ import annotations
 

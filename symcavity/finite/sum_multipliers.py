@@ -30,7 +30,7 @@ def open_conditions(instance: Instance) -> list[int]:
     return mine if any(r in instance.system.bent for r in mine) else []
 
 
-def by_held(instance: Instance, rows: Sequence[int], hopeful: float) -> Iterator[State]:
+def by_multipliers(instance: Instance, rows: Sequence[int], hopeful: float) -> Iterator[State]:
     """States that come closer and closer to the solution: the partners of some conditions are found one after another.
 
     It ends where they are not found, as where one is zero.

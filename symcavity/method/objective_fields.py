@@ -1,4 +1,4 @@
-"""The fields of a site by what a declared objective sends through them, and what the site answers to each."""
+"""The fields of a site, matched with the emissions of the declared objective, and the response of the site to each."""
 
 from __future__ import annotations
 

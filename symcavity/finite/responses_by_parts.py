@@ -186,8 +186,8 @@ class InstanceByParts:
         law, other = self.instance.system.laws[kind], self.heard[kind].sender
         if other in self.vanishing:
             raise UnsupportedLaw(
-                f"The {kind.sites} of the instance with seed {self.instance.seed} hear nothing, or nothing beside what "
-                "is given: their responses cannot be measured.",
+                f"The {kind.sites} of the instance with seed {self.instance.seed} hear only messages that vanish "
+                "or are given: their responses cannot be measured.",
                 "responses where the messages neither vanish nor are given",
             )
         place = law.fields.index(self.heard[kind])

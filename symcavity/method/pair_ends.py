@@ -1,4 +1,4 @@
-"""What joins two sites ends at each of them: in what it sends, or in a field that it hears."""
+"""The ends of a correlation between two sites: a message, or a field, of each site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Observables in the words of the declaration: sums over other sites in the variables of the site that hears them."""
+"""Sums over couplings in observables, by the variables of the site that hears them."""
 
 from __future__ import annotations
 

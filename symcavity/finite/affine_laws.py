@@ -1,4 +1,4 @@
-"""Affine laws of single sites, tabulated: on each choice of branches a plane, made once and met at every field.
+"""Laws of single sites that are affine on each branch: the branches are tabulated once, and evaluated at all fields.
 
 On a branch the variables of a site and the fields in which it hears itself make up a plane, with as many coordinates
 as there are such fields: a broken line where there is one.  The self-couplings say at which point of it a site is.
