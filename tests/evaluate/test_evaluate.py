@@ -19,7 +19,7 @@ l, y = Quenched("l", i), Quenched("y", mu)
 
 def laws(**given):
     table = {"l": l, "y": y}
-    return read_quenched([table[n] for n in given], {table[n]: v for n, v in given.items()}, 15, {})
+    return read_quenched([table[n] for n in given], {table[n]: v for n, v in given.items()}, 15)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "mpmath"])

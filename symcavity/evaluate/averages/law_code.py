@@ -14,9 +14,8 @@ from symcavity.algebra.joint import KINKS, JointLaw, LawSymbol, slope
 from symcavity.evaluate.averages.edges import HELD, held_number
 from symcavity.evaluate.averages.faces import Faces
 from symcavity.evaluate.averages.joint_bodies import sides_of
-from symcavity.evaluate.averages.law_path import along_path, solved
+from symcavity.evaluate.averages.law_path import ROUNDS, along_path, halved, solved
 
-ROUNDS, HALVINGS = 100, 30
 SMALL, NEARLY = 1e-12, 1e-7  # the last step, and one after which rounding may be left
 LEFT = 1e-2  # of SMALL: the next step is not taken where the residual says that it is shorter
 ASIDE, FADED = 0.5, 1e-100  # how far from what switches on a plane, in standard deviations; no number below
@@ -148,16 +147,13 @@ class LawCode:
             table = self._weighted(self._table(self.jacobian, args, len(todo), size), a, b)
             step = -solved(table, residual.T[..., None])[..., 0].T
             merit = np.square(residual).sum(axis=0)
-            share = np.ones(len(todo))
-            for _ in range(HALVINGS):
+
+            def moved_by(share: np.ndarray, here: Any = here, at: Any = at, step: Any = step) -> Any:
                 moved = here + share * step
-                args = [*moved, *at, *params]
-                values = self._table(self.rows, args, len(todo), 1)[:, 0]
-                after = np.square(self._joined(values)[0]).sum(axis=0)
-                worse = ~(after <= (1 - 1e-4 * share) * merit + 1e-26)
-                if not worse.any():
-                    break
-                share = np.where(worse, share / 2, share)
+                values = self._table(self.rows, [*moved, *at, *params], len(step.T), 1)[:, 0]
+                return np.square(self._joined(values)[0]).sum(axis=0), (moved, values)
+
+            _, worse, after, (moved, values) = halved(moved_by, merit, np.ones(len(todo)))
             length = np.max(np.abs(step) / (1 + np.abs(moved)), axis=0)
             done = (length < SMALL) | ((length < NEARLY) & (length > last[todo] / 4))
             done |= length * np.sqrt(after) < LEFT * SMALL * np.sqrt(merit)  # steps shrink as the residual does

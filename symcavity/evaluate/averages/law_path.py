@@ -6,13 +6,15 @@ where no step leads on.  Between positive members it is monotone, with one state
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-ROUNDS, HALVINGS = 100, 30
+ROUNDS, HALVINGS = 100, 30  # of Newton's method, and how often a step is halved
+LESSENED, ROUNDING = 1e-4, 1e-26  # the share of a step by which it has to lessen a square, and what rounding leaves
 STAY = 0.99  # the share of the way to zero that a step may take a member
 QUICK, SLOW, LONG = 0.05, 0.5, 0.9  # by how much the product falls, after a step of such a share and after others
 WITH = 0.01  # the least product, by what is missed of the equations
@@ -61,16 +63,42 @@ def along_path(code: Any, fields: np.ndarray, params: Any) -> np.ndarray:
         moved = np.einsum("nku,nu->kn", table[:, plain:], step) + gap
         with np.errstate(all="ignore"):
             share = np.minimum(1.0, STAY / np.maximum(1e-300, np.max(-moved / both, axis=0)))
-        before = _missed(values, both, plain, goal)
-        for _ in range(HALVINGS):
-            there, members_there = x + share * step.T, both + share * moved
-            values, table = code.rows_at(there, fields[:, todo], params)
-            worse = ~(_missed(values, members_there, plain, goal) <= (1 - 1e-4 * share) * before + 1e-26)
-            if not worse.any():
-                break
-            share = np.where(worse, share / 2, share)
-        x, both = there, members_there
+
+        def moved_by(share: np.ndarray, x: Any = x, both: Any = both, step: Any = step, moved: Any = moved) -> Any:
+            there, members = x + share * step.T, both + share * moved
+            rows = code.rows_at(there, fields[:, todo], params)
+            return _missed(rows[0], members, plain, goal), (there, members, *rows)
+
+        share, _, _, (x, both, values, table) = halved(moved_by, _missed(values, both, plain, goal), share)
     return out
+
+
+def halved(
+    move: Callable[[np.ndarray], tuple[np.ndarray, Any]], before: np.ndarray, share: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+    """Halve steps, each by itself, until all lessen a square.
+
+    Parameters
+    ----------
+    move : callable
+        The squares after such shares of the steps, and what else is there.
+    before : array
+        The squares before.
+    share : array
+        The shares with which to begin.
+
+    Returns
+    -------
+    tuple
+        The shares, where a square is still not less, the squares, and what else is there.
+    """
+    for _ in range(HALVINGS):
+        after, there = move(share)
+        worse = ~(after <= (1 - LESSENED * share) * before + ROUNDING)
+        if not worse.any():
+            break
+        share = np.where(worse, share / 2, share)
+    return share, worse, after, there
 
 
 def _missed(values: np.ndarray, both: np.ndarray, plain: int, goal: np.ndarray) -> np.ndarray:
