@@ -17,7 +17,8 @@ from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.averages.boxes import boxed
 from symcavity.evaluate.averages.densities import FINEST, LEAST
 from symcavity.evaluate.averages.difference import STEP, difference_quotient
-from symcavity.evaluate.averages.grids import COUNT, FARTHEST, MOST, REACH, LineGrid, PanelGrid, SiteGrid
+from symcavity.evaluate.averages.grids import FARTHEST, MOST, REACH, LineGrid, PanelGrid, SiteGrid
+from symcavity.evaluate.averages.inversion import COUNT
 from symcavity.evaluate.averages.names import array_names
 from symcavity.evaluate.averages.program import Program
 from symcavity.evaluate.tolerances import tolerances

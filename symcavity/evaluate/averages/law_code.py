@@ -139,6 +139,12 @@ class LawCode:
         size, total = x.shape
         out, todo = np.full_like(x, np.nan), np.arange(total)
         last = np.full(total, np.inf)
+
+        def there(share: np.ndarray, here: np.ndarray, at: np.ndarray, step: np.ndarray) -> Any:
+            moved = here + share * step
+            values = self._table(self.rows, [*moved, *at, *params], len(share), 1)[:, 0]
+            return np.square(self._joined(values)[0]).sum(axis=0), (moved, values)
+
         here, at = x, fields
         args = [*here, *at, *params]
         values = self._table(self.rows, args, total, 1)[:, 0]
@@ -147,13 +153,7 @@ class LawCode:
             table = self._weighted(self._table(self.jacobian, args, len(todo), size), a, b)
             step = -solved(table, residual.T[..., None])[..., 0].T
             merit = np.square(residual).sum(axis=0)
-
-            def moved_by(share: np.ndarray, here: Any = here, at: Any = at, step: Any = step) -> Any:
-                moved = here + share * step
-                values = self._table(self.rows, [*moved, *at, *params], len(step.T), 1)[:, 0]
-                return np.square(self._joined(values)[0]).sum(axis=0), (moved, values)
-
-            _, worse, after, (moved, values) = halved(moved_by, merit, np.ones(len(todo)))
+            _, worse, after, (moved, values) = halved(there, merit, np.ones(len(todo)), (here, at, step))
             length = np.max(np.abs(step) / (1 + np.abs(moved)), axis=0)
             done = (length < SMALL) | ((length < NEARLY) & (length > last[todo] / 4))
             done |= length * np.sqrt(after) < LEFT * SMALL * np.sqrt(merit)  # steps shrink as the residual does

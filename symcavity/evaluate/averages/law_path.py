@@ -6,7 +6,7 @@ where no step leads on.  Between positive members it is monotone, with one state
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -39,6 +39,12 @@ def along_path(code: Any, fields: np.ndarray, params: Any) -> np.ndarray:
     plain = len(values) - 2 * pairs
     both = np.maximum(values[plain:], 1.0)
     share = np.zeros(total)
+
+    def after(share: np.ndarray, x: Any, step: Any, both: Any, moved: Any, at: Any, goal: Any) -> Any:
+        there, members = x + share * step, both + share * moved
+        rows = code.rows_at(there, at, params)
+        return _missed(rows[0], members, plain, goal), (there, members, *rows)
+
     for _ in range(ROUNDS):
         a, b = both[:pairs], both[pairs:]
         product = np.mean(a * b, axis=0)
@@ -63,18 +69,13 @@ def along_path(code: Any, fields: np.ndarray, params: Any) -> np.ndarray:
         moved = np.einsum("nku,nu->kn", table[:, plain:], step) + gap
         with np.errstate(all="ignore"):
             share = np.minimum(1.0, STAY / np.maximum(1e-300, np.max(-moved / both, axis=0)))
-
-        def moved_by(share: np.ndarray, x: Any = x, both: Any = both, step: Any = step, moved: Any = moved) -> Any:
-            there, members = x + share * step.T, both + share * moved
-            rows = code.rows_at(there, fields[:, todo], params)
-            return _missed(rows[0], members, plain, goal), (there, members, *rows)
-
-        share, _, _, (x, both, values, table) = halved(moved_by, _missed(values, both, plain, goal), share)
+        here = x, step.T, both, moved, fields[:, todo], goal
+        share, _, _, (x, both, values, table) = halved(after, _missed(values, both, plain, goal), share, here)
     return out
 
 
 def halved(
-    move: Callable[[np.ndarray], tuple[np.ndarray, Any]], before: np.ndarray, share: np.ndarray
+    move: Callable[..., tuple[np.ndarray, Any]], before: np.ndarray, share: np.ndarray, here: Sequence[Any]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
     """Halve steps, each by itself, until all lessen a square.
 
@@ -86,6 +87,8 @@ def halved(
         The squares before.
     share : array
         The shares with which to begin.
+    here : sequence
+        What the callable hears beside the shares.
 
     Returns
     -------
@@ -93,7 +96,7 @@ def halved(
         The shares, where a square is still not less, the squares, and what else is there.
     """
     for _ in range(HALVINGS):
-        after, there = move(share)
+        after, there = move(share, *here)
         worse = ~(after <= (1 - LESSENED * share) * before + ROUNDING)
         if not worse.any():
             break
