@@ -21,10 +21,11 @@ from symcavity.evaluate.given.checked_values import names, read_values, symbol_o
 from symcavity.evaluate.given.sizes import completed
 from symcavity.evaluate.given.values import GUARD, GUARDS, Given, Task
 from symcavity.evaluate.many_points import PointByPoint
-from symcavity.evaluate.solve import task_of
 from symcavity.evaluate.solving.evidence import OnlyRoot
-from symcavity.method.eliminate import Closed, tidy_arguments
+from symcavity.evaluate.tasks import task_of
+from symcavity.method.eliminate import Closed
 from symcavity.method.theory import Theory
+from symcavity.method.tidy import tidy_arguments
 from symcavity.model.kinds import alpha
 from symcavity.model.quantities import SiteQuantity
 

@@ -17,7 +17,8 @@ from symcavity.errors import FlatMinimum, NotConverged, RoughSolution
 from symcavity.evaluate.averages.quenched import MANY_SITES
 from symcavity.evaluate.closed_map import Root
 from symcavity.evaluate.given.values import Given, Task
-from symcavity.evaluate.solutions.solution import GUARD, SHOWN, Solution
+from symcavity.evaluate.solutions.solution import GUARD, Solution
+from symcavity.evaluate.solutions.told import SHOWN
 from symcavity.evaluate.solving.eliminated import Eliminated, exactly
 from symcavity.evaluate.solving.exact_root import exact_root
 from symcavity.evaluate.solving.iterate import root_near
