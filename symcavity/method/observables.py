@@ -20,7 +20,7 @@ from symcavity.record.order_parameters import OrderParameter
 from symcavity.sites.site import Site
 
 
-class Observables:
+class NamedObservables:
     """The part of a theory that reads observables."""
 
     system: System

@@ -20,7 +20,7 @@ from symcavity.method.eliminate import Closed, eliminate, multiples
 from symcavity.method.free_energy import entropy_of, free_energy_of
 from symcavity.method.moving import laws_of_motion, shared_laws
 from symcavity.method.named_laws import with_names
-from symcavity.method.observables import Observables
+from symcavity.method.observables import NamedObservables
 from symcavity.method.stability import Gains, gains
 from symcavity.method.views import SiteView
 from symcavity.model.content import without
@@ -44,7 +44,7 @@ MOST_OF_ALL = 1 - Rational(1, 10**6)  # of a probability
     "positive", "reduced", "reduced_with_load", "remaining", "replace", "scaled_unknowns", "stationary",
     "steps", "taken", "units",
 )  # fmt: skip
-class Theory(Observables):
+class Theory(NamedObservables):
     """A derived theory: the single sites, the closed equations, and what elimination makes of them.
 
     Attributes

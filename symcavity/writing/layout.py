@@ -22,7 +22,7 @@ from symcavity.writing.facts import declared_states
 from symcavity.writing.fragments import Cite, EarlierSteps, Fragments, Show, formula, listed, plural, states_of
 from symcavity.writing.lines import lines, width
 from symcavity.writing.notation import meanings
-from symcavity.writing.numbering import Numbers, cite, said_by
+from symcavity.writing.numbering import Numbering, cite, said_by
 from symcavity.writing.prose import prose
 from symcavity.writing.rows import PAGE, row_of
 from symcavity.writing.words import say
@@ -52,7 +52,7 @@ def layout(derivation: Derivation) -> Document:
     """Arrange a derivation for writing."""
     derivation = as_shown(derivation)
     meanings = [(s, m) for s, m in derivation.parameters if isinstance(m, Expr)]
-    numbers = Numbers(meanings, derivation.cite, Alike(derivation))
+    numbers = Numbering(meanings, derivation.cite, Alike(derivation))
     parameters = tuple((s, m) for s, m in derivation.parameters if s not in numbers.alike.others)
     opening = tuple(map(numbers.cited, _opening(derivation, parameters, bool(numbers.alike))))
     if derivation.brief:  # without a list of assumptions, that of one state is stated at the beginning
@@ -98,7 +98,7 @@ def _assumed(derivation: Derivation) -> list[tuple[str, dict[str, Any], list[str
 def single(step: Step) -> tuple[Block, ...]:
     """Return the blocks of one step by itself, without numbers or references."""
     blocks = []
-    for block in _step_blocks(step, Numbers()):
+    for block in _step_blocks(step, Numbering()):
         if isinstance(block, Display):
             block = Display(tuple(Numbered(group.rows, abreast=group.abreast) for group in block.groups), block.end)
         blocks.append(block)
@@ -135,7 +135,7 @@ def _shared(derivation: Derivation) -> list[Any]:
     return [*closed, *moving]
 
 
-def _step_blocks(step: Step, numbers: Numbers) -> tuple[Block, ...]:
+def _step_blocks(step: Step, numbers: Numbering) -> tuple[Block, ...]:
     step = numbers.alike.one(step)
     if step.rule == "sources":  # before the sources, which are added to their equations
         step = replace(step, data={**step.data, "named": numbers.fields(step)})
@@ -227,7 +227,7 @@ def _citing(before: Fragments, known: Span, *, verb: bool) -> Fragments:
     return [*lead, which, *cite(known)]
 
 
-def _likewise(repeated: Mapping[Equation, int], numbers: Numbers, *, follows: bool) -> Iterator[Paragraph]:
+def _likewise(repeated: Mapping[Equation, int], numbers: Numbering, *, follows: bool) -> Iterator[Paragraph]:
     """Sentences on equations that are others at another step; the first of them may follow a display."""
     for shift in sorted(set(repeated.values())):
         some = [claim for claim, when in repeated.items() if when == shift]
@@ -245,7 +245,7 @@ def _undated(claim: Equation) -> Equation:
     return claim.xreplace({node: node.args[0] for node in claim.difference.atoms(AtStep)})
 
 
-def _repeated(claims: Iterable[Any], numbers: Numbers) -> dict[Equation, int]:
+def _repeated(claims: Iterable[Any], numbers: Numbering) -> dict[Equation, int]:
     """Long equations that were said but for the step, which is one for all numbers on the right."""
     claims = list(claims)
     out, short = {}, _SHORT if len(claims) < _MANY else 0
@@ -256,7 +256,7 @@ def _repeated(claims: Iterable[Any], numbers: Numbers) -> dict[Equation, int]:
     return out
 
 
-def _stand_in(step: Step, numbers: Numbers) -> None:
+def _stand_in(step: Step, numbers: Numbering) -> None:
     """Let the equation that stands for others be cited in their place."""
     others = [c for c in step.claims if said_by(c) not in numbers.shown and numbers.alike.stood_for(c)]
     first = {said_by(claim): said_by(numbers.alike.first[claim]) for claim in others}
@@ -290,7 +290,7 @@ def _resolved(fragment: Any, span: Span | None) -> Fragments:
     return ["By ", *cite(span), ", ", sentence]
 
 
-def _reference(reference: str, numbers: Numbers) -> Fragments:
+def _reference(reference: str, numbers: Numbering) -> Fragments:
     """Return ``Ref. [1], Eqs. (34), (35)``; what is said after a semicolon follows."""
     reference, _, remark = reference.partition(";")
     several = any(mark in reference for mark in ",-–")

@@ -19,7 +19,7 @@ from symcavity.writing.rows import chains_of, fits, in_lines, row_of, solved
 from symcavity.writing.write_once import Alike
 
 
-class Numbers:
+class Numbering:
     """Gives numbers in order of appearance and remembers them by the key of the step."""
 
     def __init__(self, parameters: Iterable[tuple[Any, Any]] = (), cite: str = "", alike: Alike | None = None) -> None:
