@@ -19,7 +19,7 @@ from symcavity.writing.assumptions import assumption, relations
 from symcavity.writing.blocks import Block, Display, Document, Numbered, Paragraph, Section, Span, StepBlocks
 from symcavity.writing.display_form import as_shown
 from symcavity.writing.facts import declared_states
-from symcavity.writing.fragments import Cite, EarlierSteps, Fragments, Show, formula, listed, plural, states_of
+from symcavity.writing.fragments import Cite, EarlierSteps, Fragments, Prose, Show, formula, listed, plural, states_of
 from symcavity.writing.lines import lines, width
 from symcavity.writing.notation import meanings
 from symcavity.writing.numbering import Numbering, cite, said_by
@@ -152,52 +152,14 @@ def _step_blocks(step: Step, numbers: Numbering) -> tuple[Block, ...]:
             said.before, span = [] if silent else said.again, None
         elif said.again:
             said.before = said.again
-    blocks: list[Block] = []
-    running: Fragments = []
-
-    def flush(why: bool = False) -> None:
-        if any(part != "" for part in running):
-            blocks.append(Paragraph(tuple(running), why, known=why and running in numbers.reasons))
-            numbers.reasons += [[*running]] if why else []
-        running.clear()
-
     new = [claim for claim in step.claims if claim not in old and not numbers.alike.stood_for(claim)]
     if step.claims and not old and not new:
         _stand_in(step, numbers)
         return ()
-    there = dict.fromkeys(numbers.shown[said_by(claim)] for claim in old)
-    known = numbers.joined(there)
-    rests = span and numbers.span(step.rests_on, there)  # nothing follows from itself
-    before = [numbers.cited(part) for fragment in said.before for part in _resolved(fragment, rests)]
-    numbers.known.setdefault(step.key, []).extend(there)
-    said_all = step.rule in ("closure", "elimination") or (step.rule == "result" and known == span)
-    if known is not None and not new and said_all:
-        return ()  # it says nothing that was not said
-    if span is not None or numbers.before != step.rule:
-        numbers.rested = span
-    collects = known is not None and step.rule in _COLLECTED
-    notes: Fragments = []
-    cites = any(isinstance(part, EarlierSteps) for part in said.before)
-    if span is not None and not cites and step.claims and not collects:
-        notes = ["see ", *cite(span)]
-    if step.reference:
-        notes += ["; " if notes else "", *_reference(step.reference, numbers)]
-    before = _parenthesis(before, notes) if notes else before
-    numbers.before = step.rule
-    if known is not None and known == span and step.rule in _SOLVING:
-        if not new:
-            before = ["There is nothing left to be solved in ", *cite(known), "."]
-    elif known is not None:  # each equation stands once
-        before = [*_citing(before, known, verb=bool(collects)), " and" if new else "."]
-    for place, fragment in enumerate(before):
-        if isinstance(fragment, Show):
-            flush()
-            after = before[place + 1] if place + 1 < len(before) else "."
-            end = "," if isinstance(after, str) and after[:1].islower() else "."
-            blocks += numbers.display(fragment.rows, step.key, fragment.numbered, end)
-        else:
-            running.append(fragment)
-    flush()
+    before = _lead(step, said, numbers, old, new, span)
+    if before is None:
+        return ()
+    blocks = _running(before, step, numbers)
     repeated = _repeated(new, numbers)
     new = [claim for claim in new if claim not in repeated]
     if new:
@@ -211,12 +173,63 @@ def _step_blocks(step: Step, numbers: Numbering) -> tuple[Block, ...]:
         here = ["Here ", *listed(defined), ". ", *here]
     if here:
         blocks.append(Paragraph(tuple(here), goes_on=True))
+    why: Fragments = []
     for part in said.after:  # a long equation that stands above is cited
         at = numbers.shown.get(said_by(part)) if isinstance(part, Equation) else None
-        running += cite(Span(((at, at),))) if at and width(row_of(part)) > PAGE / 3 else [numbers.cited(part)]
-    flush(why=True)
+        why += cite(Span(((at, at),))) if at and width(row_of(part)) > PAGE / 3 else [numbers.cited(part)]
+    if any(part != "" for part in why):
+        blocks.append(Paragraph(tuple(why), True, known=why in numbers.reasons))
+        numbers.reasons.append(why)
     numbers.ends = blocks[-1] if blocks else numbers.ends
     return tuple(blocks)
+
+
+def _lead(
+    step: Step, said: Prose, numbers: Numbering, old: Sequence[Any], new: Sequence[Any], span: Span | None
+) -> Fragments | None:
+    """What stands before the equations of a step, and what it cites; None of a step that says nothing new."""
+    there = dict.fromkeys(numbers.shown[said_by(claim)] for claim in old)
+    known = numbers.joined(there)
+    rests = span and numbers.span(step.rests_on, there)  # nothing follows from itself
+    before = [numbers.cited(part) for fragment in said.before for part in _resolved(fragment, rests)]
+    numbers.known.setdefault(step.key, []).extend(there)
+    said_all = step.rule in ("closure", "elimination") or (step.rule == "result" and known == span)
+    if known is not None and not new and said_all:
+        return None
+    if span is not None or numbers.before != step.rule:
+        numbers.rested = span
+    collects = known is not None and step.rule in _COLLECTED
+    notes: Fragments = []
+    cites = any(isinstance(part, EarlierSteps) for part in said.before)
+    if span is not None and not cites and step.claims and not collects:
+        notes = ["see ", *cite(span)]
+    if step.reference:
+        notes += ["; " if notes else "", *_reference(step.reference, numbers)]
+    before = _parenthesis(before, notes) if notes else before
+    numbers.before = step.rule
+    if known is not None and known == span and step.rule in _SOLVING:
+        return before if new else ["There is nothing left to be solved in ", *cite(known), "."]
+    if known is not None:  # each equation stands once
+        return [*_citing(before, known, verb=bool(collects)), " and" if new else "."]
+    return before
+
+
+def _running(before: Fragments, step: Step, numbers: Numbering) -> list[Block]:
+    """Text with displays in it, as paragraphs and displays."""
+    blocks: list[Block] = []
+    running: Fragments = []
+    for place, fragment in enumerate([*before, None]):
+        if fragment is not None and not isinstance(fragment, Show):
+            running.append(fragment)
+            continue
+        if any(part != "" for part in running):
+            blocks.append(Paragraph(tuple(running)))
+        running = []
+        if isinstance(fragment, Show):
+            after = before[place + 1] if place + 1 < len(before) else "."
+            end = "," if isinstance(after, str) and after[:1].islower() else "."
+            blocks += numbers.display(fragment.rows, step.key, fragment.numbered, end)
+    return blocks
 
 
 def _citing(before: Fragments, known: Span, *, verb: bool) -> Fragments:
