@@ -16,6 +16,7 @@ from symcavity.evaluate.averages.compiler import Compiled, to_mpf
 from symcavity.evaluate.averages.integrals import LAWS
 from symcavity.evaluate.averages.twice import evaluate_twice
 from symcavity.evaluate.binding import bind
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.evaluate.given.arguments import check_count, double_arrays, each
 from symcavity.evaluate.given.checked_values import names, read_values, symbol_of
 from symcavity.evaluate.given.sizes import completed
@@ -262,7 +263,7 @@ class _Explicit:
     @alone
     def _mpmath(self, points: Sequence[Any]) -> Any:
         dps = digits_of_user()
-        if dps > 15:
+        if dps > IN_DOUBLE:
             read_values(self.task, {**self.values, **dict.fromkeys(self.arguments, 1)}, dps, self.arguments)
         env: dict[Any, Any] = {LAWS: self.given.laws}
         with mp.workdps(dps + GUARD):

@@ -14,6 +14,7 @@ from symcavity.algebra.precision import mp
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
 from symcavity.evaluate.binding import bind, put_in
 from symcavity.evaluate.closed_map import Root
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.evaluate.given.arguments import NO_SOLUTION
 from symcavity.evaluate.given.checked_values import read_values
 from symcavity.evaluate.given.complex_values import has_complex
@@ -222,7 +223,7 @@ def check_digits(theory: Theory, dps: Any) -> None:
     ValuesError
         If an average is sampled, or integrated in double precision.
     """
-    if not isinstance(dps, int) or dps <= 15:
+    if not isinstance(dps, int) or dps <= IN_DOUBLE:
         return
     nodes = {n for e in theory.equations for n in e.difference.atoms(NumberedAverage) if not n.has_many_digits}
     for what, supported in (node.precision for node in sorted(nodes, key=str)):

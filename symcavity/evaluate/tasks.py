@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged, UnsupportedLaw
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.evaluate.given.values import GibbsMeasure, Given, Task
-from symcavity.evaluate.solutions.solution import IN_DOUBLE
 from symcavity.evaluate.solutions.told import SHOWN
 from symcavity.evaluate.solving.attempts import solve_given
 from symcavity.method.fluctuations import variance_of_minimum

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.evaluate.constants import BRACKETED
 
 COUNT = 16  # nodes of one panel
-ROUNDS = 400  # of steps within brackets
 MOST_TOGETHER = 2**25  # nodes of nested averages, which are all held at once
 
 
@@ -101,7 +101,7 @@ def _searched(
     """Where the steps end, whether they are there, and the brackets; ``way`` is the sign of psi's slope."""
     low, high = np.full(wanted.shape, -np.inf), np.full(wanted.shape, np.inf)
     stride = np.ones(wanted.shape)
-    for _ in range(ROUNDS):
+    for _ in range(BRACKETED):
         value, slope = law(x)
         miss = way * (value - wanted)
         done = np.abs(miss) < near

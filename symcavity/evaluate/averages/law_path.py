@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-ROUNDS, HALVINGS = 100, 30  # of Newton's method, and how often a step is halved
+from symcavity.evaluate.constants import NEWTON, TINIEST
+
+HALVINGS = 30  # of a step
 LESSENED, ROUNDING = 1e-4, 1e-26  # the share of a step by which it has to lessen a square, and what rounding leaves
 STAY = 0.99  # the share of the way to zero that a step may take a member
 QUICK, SLOW, LONG = 0.05, 0.5, 0.9  # by how much the product falls, after a step of such a share and after others
@@ -45,7 +47,7 @@ def along_path(code: Any, fields: np.ndarray, params: Any) -> np.ndarray:
         rows = code.rows_at(there, at, params)
         return _missed(rows[0], members, plain, goal), (there, members, *rows)
 
-    for _ in range(ROUNDS):
+    for _ in range(NEWTON):
         a, b = both[:pairs], both[pairs:]
         product = np.mean(a * b, axis=0)
         missed = np.max(np.abs(np.concatenate([values[:plain], values[plain:] - both])), axis=0)
@@ -68,7 +70,7 @@ def along_path(code: Any, fields: np.ndarray, params: Any) -> np.ndarray:
         step = -solved(rows, side.T[..., None])[..., 0]
         moved = np.einsum("nku,nu->kn", table[:, plain:], step) + gap
         with np.errstate(all="ignore"):
-            share = np.minimum(1.0, STAY / np.maximum(1e-300, np.max(-moved / both, axis=0)))
+            share = np.minimum(1.0, STAY / np.maximum(TINIEST, np.max(-moved / both, axis=0)))
         here = x, step.T, both, moved, fields[:, todo], goal
         share, _, _, (x, both, values, table) = halved(after, _missed(values, both, plain, goal), share, here)
     return out

@@ -14,6 +14,7 @@ import numpy as np
 from sympy import Expr, Integer, S
 
 from symcavity.algebra.precision import mp
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.evaluate.moving.linear_laws import linear_in, multiplying, refuse_nonlinear, shares_at
 from symcavity.evaluate.moving.masks import Masked, without_masks
 from symcavity.evaluate.moving.moments import average
@@ -49,7 +50,7 @@ class ExactRun:
         self.plan, self.steps, self.dps = plan, steps, dps
         self.first = plan.motion.first
         self.number = number_of(dps)
-        self.dtype = float if dps is not None and dps <= 15 else object
+        self.dtype = float if dps is not None and dps <= IN_DOUBLE else object
         self.zero, self.one = self.number(Integer(0)), self.number(Integer(1))
         self.moments = Moments(plan.values.laws, self.number)
         self.rows, self.masked = plan.rows, dict[SiteQuantity, Masked]()

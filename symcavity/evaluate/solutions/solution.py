@@ -16,6 +16,7 @@ from symcavity.errors import DeclarationError, NotConverged, ValuesError
 from symcavity.evaluate.averages.cancelling import NOTHING, followed
 from symcavity.evaluate.averages.tails import check_tails
 from symcavity.evaluate.averages.twice import evaluate_twice, limited
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.evaluate.given.sizes import completed, ratio_named, sized
 from symcavity.evaluate.given.values import GUARD, GUARDS, Given, Task
 from symcavity.evaluate.solutions.residuals import extended, gaps
@@ -26,8 +27,6 @@ from symcavity.model.content import without
 from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import SiteQuantity
 from symcavity.shapes.sampling import SCRAMBLES
-
-IN_DOUBLE = 15  # digits up to which integrals that an observable needs are taken in double
 
 Values = dict[Symbol, Any]
 
@@ -199,7 +198,7 @@ class Solution(Scattering):
         plain = isinstance(key, str) or (type(key) is Symbol and key not in self.values)
         if plain and str(key) in (symbols := self.named()):  # which a name tells, whatever its assumptions
             return symbols[str(key)]
-        if isinstance(key, Basic) and key.has(Float) and self.dps > 15:
+        if isinstance(key, Basic) and key.has(Float) and self.dps > IN_DOUBLE:
             raise ValuesError(
                 f"The observable {key!s:.80} holds a float, and {self.dps} digits were requested.",
                 "exact numbers: integers, Rational",
