@@ -8,7 +8,6 @@ from typing import Any
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.model.exact import is_random
-from symcavity.writing.displays import Formula, html
 
 SHOWN = 10  # digits that a solution in double has, or says that it has not
 
@@ -33,6 +32,8 @@ def told(solution: Any) -> str:
 
 def told_in_html(solution: Any) -> str:
     """Return a solution as a table of a notebook."""
+    from symcavity.writing.displays import Formula, html  # a solution that is not shown does not load it
+
     digits = max(solution.dps, 6)
     rows: list[tuple[str, str]] = [(Formula.of(s), mp.nstr(v, digits)) for s, v in solution.rows()]
     with suppress(UnsupportedLaw, NotConverged):
