@@ -90,9 +90,10 @@ def circles(graph):
 
 
 ROOMS = (  # of evaluate: a file imports nothing from a later one
-    *(("tolerances", "numbers", "undefined", "bracket", "watch", "progress", "canvas"), ("averages",), ("closed_map",)),
+    ("constants", "tolerances", "numbers", "undefined", "bracket", "watch", "progress", "canvas"),
+    *(("averages",), ("closed_map",)),
     ("given", "moving"),
-    *(("solutions",), ("solving",), ("certificates",), ("binding",), ("solve",)),
+    *(("solutions",), ("solving",), ("certificates",), ("binding",), ("tasks",), ("solve",)),
     ("function", "many_points", "state_evolution"),
 )
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import symcavity
 from symcavity.algebra.memory import Memory
 from symcavity.derivations import soft_margin
-from symcavity.evaluate.solve import task_of
+from symcavity.evaluate.tasks import task_of
 from symcavity.finite.compiled import compile_system
 from symcavity.finite.setup import as_system
 from symcavity.model.averages import average

@@ -13,7 +13,7 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
-from sympy import Basic, Rational, SympifyError, Tuple, sympify
+from sympy import Basic, Rational, SympifyError, sympify
 from sympy.matrices import MatrixBase
 
 from symcavity.algebra.precision import is_mpf
@@ -61,13 +61,6 @@ def as_sympy(value: Any, what: str = "An expression") -> Any:
     elif isinstance(written := getattr(value, "_sympy_", lambda: None)(), Basic | MatrixBase):
         return written
     raise DeclarationError(f"{what} is {value!r:.80}, a {type(value).__name__}.", SUPPORTED)
-
-
-def as_entry(value: Any, what: str = "An expression") -> Any:
-    """The same, with tuples of such values as SymPy's tuples."""
-    if isinstance(value, tuple):
-        return Tuple(*(as_entry(v, what) for v in value))
-    return as_sympy(value, what)
 
 
 def read_number(text: str, name: str, supported: str = NUMBERS) -> Rational:

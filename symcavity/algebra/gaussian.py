@@ -26,6 +26,7 @@ from sympy.core.relational import Ge, Gt, Lt
 from symcavity.algebra.door import as_sympy
 from symcavity.algebra.heaviside import as_heaviside
 from symcavity.algebra.hinge_average import hinge_average
+from symcavity.algebra.lines import affine_in, power_of
 from symcavity.algebra.node import part, replaced_by
 from symcavity.algebra.phi import averaged_phi, gaussian_density, phi, tail_moment
 from symcavity.algebra.piecewise import (
@@ -178,17 +179,17 @@ def _term_by_term(body: Expr, u: Symbol) -> Expr:
 
 def _special_term(moving: Expr, u: Symbol) -> Expr:
     """Average a product with a delta function or an exponential of z, or a truncated moment; or leave it."""
-    if isinstance(moving, phi) and moving.args[0].is_Integer and (line := _affine(moving.args[1], u)):
+    if isinstance(moving, phi) and moving.args[0].is_Integer and (line := affine_in(moving.args[1], u)):
         return averaged_phi(moving.args[0], *line)
     factors = Mul.make_args(moving)
     tails = [f for f in factors if isinstance(f, phi) and f.args[0] == 0]
-    power = _power(Mul(*(f for f in factors if f not in tails)), u) if len(tails) == 1 else None
-    if power is not None and (line := _affine(tails[0].args[1], u)):
+    power = power_of(Mul(*(f for f in factors if f not in tails)), u) if len(tails) == 1 else None
+    if power is not None and (line := affine_in(tails[0].args[1], u)):
         return tail_moment(power, *line)
     for k, factor in enumerate(factors):
         if not isinstance(factor, DiracDelta | exp) or len(factor.args) != 1:
             continue
-        affine = _affine(factor.args[0], u)
+        affine = affine_in(factor.args[0], u)
         if affine is None or not affine[1]:
             continue
         offset, slope = affine
@@ -204,22 +205,6 @@ def _special_term(moving: Expr, u: Symbol) -> Expr:
         if not shifted.has(GaussianAverage):
             return exp(offset + slope**2 / 2) * shifted
     return GaussianAverage(moving, u)
-
-
-def _power(expr: Expr, z: Symbol) -> int | None:
-    """Return n of ``z**n``, or None."""
-    base, power = expr.as_base_exp()
-    return int(power) if base == z and power.is_Integer and power > 0 else None
-
-
-def _affine(expr: Expr, z: Symbol) -> tuple[Expr, Expr] | None:
-    """Return a, b with expr = a + b*z, or None."""
-    if not expr.is_polynomial(z):
-        return None
-    expr = expr.expand()
-    slope = expr.coeff(z, 1)
-    offset = expr.coeff(z, 0)
-    return (offset, slope) if (expr - offset - slope * z).expand() == 0 else None
 
 
 def average_branches(

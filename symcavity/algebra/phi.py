@@ -20,7 +20,6 @@ from sympy import (
     Rational,
     S,
     Symbol,
-    binomial,
     cancel,
     conjugate,
     erf,
@@ -332,17 +331,13 @@ def phi_coefficients(n: int) -> tuple[Expr, Expr]:
     return a, b
 
 
-def phi_reduce(expr: Any, reflect: bool = False) -> Expr:
+def phi_reduce(expr: Any) -> Expr:
     """Bring every ``phi(n, x)`` of an expression to the basis ``phi(0, x)``, ``phi(1, x)``, expanded.
 
     Parameters
     ----------
     expr : Expr
         Any expression.
-    reflect : bool
-        Also write ``phi(n, -x)`` by ``phi(n, x)``, through E[(x-z)**n] = phi(n, x) + (-1)**n phi(n, -x),
-        so that each pair of opposite arguments has one basis. Of the two the one is kept that prints
-        without a leading minus sign.
 
     Returns
     -------
@@ -351,18 +346,7 @@ def phi_reduce(expr: Any, reflect: bool = False) -> Expr:
     """
     expr = as_sympy(expr)
     while True:
-        swap = {}
-        for term in sorted(expr.atoms(phi), key=lambda t: t.sort_key()):
-            n, x = term.args
-            fresh = term
-            if reflect and n.is_Integer and x.expand().could_extract_minus_sign():
-                y = (-x).expand()
-                even = range(0, int(n) + 1, 2)
-                whole = sum((binomial(n, j) * gaussian_moment(j) * y ** (n - j) for j in even), S.Zero)
-                fresh = (-1) ** n * (whole - phi(n, y))
-            fresh = fresh.expand(func=True)
-            if fresh != term:
-                swap[term] = fresh
+        swap = {term: new for term in expr.atoms(phi) if (new := term.expand(func=True)) != term}
         if not swap:
             return expr.expand()
         expr = expr.xreplace(swap)

@@ -74,7 +74,7 @@ def _range(text: str, system: Any) -> tuple[Any, tuple[Any, Any]]:
 
 def _named(text: str, theory: Any) -> Any:
     """The parameter of a name; of anything else the theory complains."""
-    from symcavity.evaluate.solve import task_of
+    from symcavity.evaluate.tasks import task_of
 
     task = task_of(theory)
     name = text.partition("=")[0]

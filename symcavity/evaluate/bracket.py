@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-MOST = 300  # evaluations; halves alone take some fifty
+from symcavity.evaluate.constants import BRACKETED
+
 SPACING = float(np.finfo(float).eps)
 
 
@@ -36,7 +37,7 @@ def root_between(
     if not (at_a <= 0 <= at_b or at_b <= 0 <= at_a):
         raise ValueError("the signs at the ends do not differ")
     share = 0.0 if at_a == 0 else 1.0 if at_b == 0 else 0.5
-    for _ in range(MOST):
+    for _ in range(BRACKETED):
         x = a + share * (b - a)
         at_x = float(function(x))
         if np.isnan(at_x):

@@ -23,6 +23,7 @@ from symcavity.algebra.polyhedral import CellAverage
 from symcavity.errors import NotConverged
 from symcavity.evaluate.averages.cancelling import NOTHING, Cancelling, followed
 from symcavity.evaluate.averages.integrals import LAWS, Grids, Pass, lighter
+from symcavity.evaluate.constants import TINIEST
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
@@ -142,7 +143,7 @@ class ClosedMap:
     def chart(self, x: np.ndarray) -> np.ndarray:
         """The coordinates in which the unknowns are followed."""
         signs = self.signs.reshape(-1, *[1] * (np.ndim(x) - 1))
-        size = np.log(np.abs(x) + 1e-300)
+        size = np.log(np.abs(x) + TINIEST)
         return size if self.signs.all() else np.where(signs != 0, size, np.arcsinh(x))
 
     def place(self, t: np.ndarray) -> np.ndarray:

@@ -16,15 +16,17 @@ from symcavity.evaluate.averages.compiler import Compiled, to_mpf
 from symcavity.evaluate.averages.integrals import LAWS
 from symcavity.evaluate.averages.twice import evaluate_twice
 from symcavity.evaluate.binding import bind
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.evaluate.given.arguments import check_count, double_arrays, each
 from symcavity.evaluate.given.checked_values import names, read_values, symbol_of
 from symcavity.evaluate.given.sizes import completed
 from symcavity.evaluate.given.values import GUARD, GUARDS, Given, Task
 from symcavity.evaluate.many_points import PointByPoint
-from symcavity.evaluate.solve import task_of
 from symcavity.evaluate.solving.evidence import OnlyRoot
-from symcavity.method.eliminate import Closed, tidy_arguments
+from symcavity.evaluate.tasks import task_of
+from symcavity.method.eliminate import Closed
 from symcavity.method.theory import Theory
+from symcavity.method.tidy import tidy_arguments
 from symcavity.model.kinds import alpha
 from symcavity.model.quantities import SiteQuantity
 
@@ -261,7 +263,7 @@ class _Explicit:
     @alone
     def _mpmath(self, points: Sequence[Any]) -> Any:
         dps = digits_of_user()
-        if dps > 15:
+        if dps > IN_DOUBLE:
             read_values(self.task, {**self.values, **dict.fromkeys(self.arguments, 1)}, dps, self.arguments)
         env: dict[Any, Any] = {LAWS: self.given.laws}
         with mp.workdps(dps + GUARD):

@@ -14,9 +14,10 @@ from symcavity.evaluate.given.arguments import NO_SOLUTION, check_count, double_
 from symcavity.evaluate.given.checked_values import read_values
 from symcavity.evaluate.given.values import Task
 from symcavity.evaluate.solutions.solution import Solution
-from symcavity.evaluate.solve import solve_bound, task_of
+from symcavity.evaluate.solve import solve_bound
 from symcavity.evaluate.solving.eliminated import Eliminated
 from symcavity.evaluate.solving.iterate import roots_at_points
+from symcavity.evaluate.tasks import task_of
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import N, P
 

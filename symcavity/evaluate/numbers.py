@@ -13,6 +13,7 @@ from sympy import Basic, Expr, Float, Integer, Rational, Symbol, Tuple
 from symcavity.algebra.door import LARGEST, SMALLEST, as_sympy, check_size, in_double, read_number, told, within_reach
 from symcavity.algebra.precision import is_mpf, mp
 from symcavity.errors import DeclarationError, ValuesError
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.model.exact import is_random
 from symcavity.model.kinds import SiteCount
 from symcavity.model.quantities import Quenched, finite_law
@@ -49,7 +50,7 @@ def exact_value(value: Any, name: str, dps: int) -> Any:
     if isinstance(value, Decimal) and value.is_finite():
         return read_number(str(value), name, TEXTS)
     if isinstance(value, float | np.floating | Float):
-        if dps > 15:
+        if dps > IN_DOUBLE:
             raise ValuesError(
                 f"The value of {name} is the float {float(value)!r}, and {dps} digits are requested.",
                 "exact values above 15 digits: integers, fractions, decimal strings",

@@ -19,9 +19,10 @@ from symcavity.evaluate.binding import bind
 from symcavity.evaluate.given.checked_values import read_values
 from symcavity.evaluate.given.sizes import completed
 from symcavity.evaluate.given.values import Given, Task
-from symcavity.evaluate.solve import solve_bound, task_of
+from symcavity.evaluate.solve import solve_bound
 from symcavity.evaluate.solving.guesses import read_guess
 from symcavity.evaluate.solving.meeting import meet
+from symcavity.evaluate.tasks import task_of
 from symcavity.method.close import averaged_over, conditions, kind_of_body, over_sites, positive_parts
 from symcavity.method.first_step import StillSite, is_summed
 from symcavity.method.messages import conditions_met, first_responses

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from symcavity.face.declarations import BipartiteSystem, ConvexProblem, LinearEquivalent, Problem, System
 from symcavity.face.identities import Proof, ProofStep, Symmetry, prove
 from symcavity.face.pairs import Fluctuations, Pair
+from symcavity.face.problems import ConvexProblem, Problem
 from symcavity.face.records import Derivation, Step, Verification
+from symcavity.face.systems import BipartiteSystem, LinearEquivalent, System
 from symcavity.face.theories import Theory
 
 

@@ -13,7 +13,8 @@ from symcavity.errors import SymcavityError, ValuesError
 from symcavity.evaluate.binding import bind
 from symcavity.evaluate.given.checked_values import read_values
 from symcavity.evaluate.progress import Report
-from symcavity.evaluate.solve import solve_theory, task_of
+from symcavity.evaluate.solve import solve_theory
+from symcavity.evaluate.tasks import task_of
 from symcavity.finite.compare import default_observables
 from symcavity.finite.draw import coupling_law, seed_list
 from symcavity.finite.executors import BrokenExecutor, run_all

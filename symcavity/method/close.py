@@ -10,7 +10,7 @@ from sympy import Add, Dummy, Expr, Min, S, Sum
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.errors import DeclarationError
-from symcavity.method.eliminate import tidy_arguments
+from symcavity.method.tidy import tidy_arguments
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.fields import FieldSymbol

@@ -8,7 +8,7 @@ from sympy import Expr, S, Symbol
 
 from symcavity.errors import NoClosedForm, ValuesError
 from symcavity.method.closed_root import quadratic_root
-from symcavity.method.eliminate import simplest, tidy_arguments
+from symcavity.method.tidy import simplest, tidy_arguments
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import alpha
 

@@ -33,8 +33,29 @@ def _moving_globals(typed: Iterable[Basic]) -> list[SiteQuantity]:
 
 def declaration(system: System, make: StepMaker) -> list[Step]:
     """The declaration, and the assumption about the disorder."""
-    kkt = system.record
     make = make.within("The problem")
+    couplings = list(dict.fromkeys(f.coupling for law in system.laws.values() for f in law.fields))
+    identical = len({x.family.variance for x in couplings}) < 2
+    identical = identical and not any(x.family.variance.has(SiteQuantity) for x in couplings)
+    tied = any(e != 0 for x in couplings for e in x.family.moments[1:])
+    premise: list[tuple[str, dict[str, Any]]] = [("correlated" if tied else "iid" if identical else "independent", {})]
+    premise.append(("large_size", {"kinds": list(system.kinds)}))
+    disorder = {"couplings": couplings, "identical": identical, "correlated": tied}
+    return [
+        make("problem", "problem", data=_declared_data(system) | {"kinds": list(system.kinds)}),
+        make(
+            "disorder",
+            "disorder",
+            _moments(couplings),
+            data=disorder | {"independent": _independent(couplings)},
+            assumptions=tuple(premise),
+        ),
+    ]
+
+
+def _declared_data(system: System) -> dict[str, Any]:
+    """What was declared: states, parameters, and what was typed."""
+    kkt = system.record
     sent = {**system.rewritten["clock"].meanings, **system.rewritten["emissions"].meanings}
     states = {
         kind: [q for q in law.unknowns if not isinstance(q.family, Field) and q not in sent and _declared(q, kkt, law)]
@@ -68,7 +89,11 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
     given = {q.name: q.given for q in families([*data.get("subject_to", ()), data.get("minimize", S.Zero)], Quenched)}
     named = [Equation(q.given, given[q.name]) for q in system.quenched if q.given is not None and q.name in given]
     data["heard"] = [claim for claim in named if claim.lhs != claim.rhs]
-    couplings = list(dict.fromkeys(f.coupling for law in system.laws.values() for f in law.fields))
+    return data
+
+
+def _moments(couplings: Sequence[SiteQuantity]) -> list[Equation]:
+    """The means and the covariances of couplings."""
     claims = []
     for number, x in enumerate(couplings):
         second: dict[Any, Any] = {}
@@ -79,24 +104,7 @@ def declaration(system: System, make: StepMaker) -> list[Step]:
         partners = [z.xreplace(second) for z in couplings[:number] if correlation_of(x.family, z.family) != 0]
         claims += [Equation(DisorderAverage(x), S.Zero)]
         claims += [Equation(DisorderAverage(x * z), coupling_covariance(x, z)) for z in (y, *partners)]
-    identical = len({x.family.variance for x in couplings}) < 2
-    identical = identical and not any(x.family.variance.has(SiteQuantity) for x in couplings)
-    tied = any(e != 0 for x in couplings for e in x.family.moments[1:])
-    premise: list[tuple[str, dict[str, Any]]] = [("correlated" if tied else "iid" if identical else "independent", {})]
-    premise.append(("large_size", {"kinds": list(system.kinds)}))
-    return [
-        make("problem", "problem", data=data | {"kinds": list(system.kinds)}),
-        make(
-            "disorder",
-            "disorder",
-            claims,
-            data={
-                "couplings": couplings, "identical": identical, "correlated": tied,
-                "independent": _independent(couplings),
-            },
-            assumptions=tuple(premise),
-        ),
-    ]
+    return claims
 
 
 def _independent(couplings: Sequence[SiteQuantity]) -> list[tuple[SiteQuantity, SiteQuantity]]:

@@ -13,8 +13,8 @@ from symcavity.algebra.wedges import by_angles
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.average import ParameterBook, at_index, field_covariance
 from symcavity.method.close import over_sites
-from symcavity.method.eliminate import tidy_arguments
 from symcavity.method.identify import field_of_site
+from symcavity.method.tidy import tidy_arguments
 from symcavity.model.averages import Average, average, fresh
 from symcavity.model.equations import Equation
 from symcavity.model.fields import FieldBook, RandomField, extract_fields

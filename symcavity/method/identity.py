@@ -18,9 +18,10 @@ from symcavity.algebra.phi import phi, phi_reduce
 from symcavity.algebra.prove import prove
 from symcavity.algebra.tails import log_tail
 from symcavity.errors import NoClosedForm
-from symcavity.method.eliminate import linear_solution, numerator, shortest, tidy_arguments
+from symcavity.method.eliminate import linear_solution, numerator
 from symcavity.method.stein import stein_steps
 from symcavity.method.theory import Theory
+from symcavity.method.tidy import shortest, tidy_arguments
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.fields import RandomField

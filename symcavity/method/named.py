@@ -12,10 +12,11 @@ from sympy import Add, Expr, Mul, Sum, Symbol, cancel, fraction
 
 from symcavity.algebra.factors import factor
 from symcavity.errors import NoClosedForm
-from symcavity.method.eliminate import Masks, linear_solution, size, tidy_arguments
+from symcavity.method.eliminate import linear_solution
 from symcavity.method.fresh import fresh_claims
 from symcavity.method.results import site_average
 from symcavity.method.theory import Theory
+from symcavity.method.tidy import Masks, size, tidy_arguments
 from symcavity.model.averages import Average, Fresh
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, site_quantities
@@ -167,11 +168,11 @@ def _solved(expr: Expr, names: list[Symbol]) -> Equation | None:
             constant, rest = term.as_independent(name, as_Add=False)
             if rest == name and constant.is_number:
                 rest = (name - expr / constant).expand(deep=False)
-                return Equation(name, Add(*map(_joined, Add.make_args(rest))))
+                return Equation(name, Add(*map(joined, Add.make_args(rest))))
     return None
 
 
-def _joined(term: Expr) -> Expr:
+def joined(term: Expr) -> Expr:
     """A factor of a sum over sites, inside of it."""
     constant, body = term.as_independent(Sum, as_Add=False)
     return Sum(Mul(constant, body.function), *body.limits) if isinstance(body, Sum) else term

@@ -12,10 +12,11 @@ from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.errors import NoClosedForm
 from symcavity.method.close import averaged_parts
-from symcavity.method.eliminate import Closed, simplest
+from symcavity.method.eliminate import Closed
 from symcavity.method.naming import at_zero
 from symcavity.method.orders import orders
 from symcavity.method.theory import Theory
+from symcavity.method.tidy import simplest
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.couplings import Coupling
 from symcavity.model.equations import Equation

@@ -31,9 +31,9 @@ from sympy import Add, Expr, KroneckerDelta, Matrix, S, Symbol, factor, sqrt
 
 from symcavity.algebra.joint import JointAverage
 from symcavity.method.close import over_sites
-from symcavity.method.eliminate import pull_constants
 from symcavity.method.lagrangian import Lagrangian
 from symcavity.method.theory import Theory
+from symcavity.method.tidy import pull_constants
 from symcavity.model.averages import SiteResponse
 from symcavity.model.couplings import correlation_of
 from symcavity.model.fields import RandomField

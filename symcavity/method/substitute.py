@@ -8,7 +8,7 @@ of feedback.  It needs a law that is linear in its fields.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -226,72 +226,48 @@ def _steps(theory: Theory, kind: Kind, found: Sequence[Substituted], make: StepM
     messages = list(dict.fromkeys(g.emission for g in heard if g.sender in hearers))
     couplings = list(dict.fromkeys(g.coupling for g in heard))
     data = {"kind": kind, "hearers": hearers, "messages": messages, "couplings": couplings}
-    named = {"names": {s.name: s.field for s in found}}
-
-    def written(part: Any) -> list[Equation]:
-        """The equations of those that hear the kind, with some expression in place of each field."""
-        rule = {s.field.symbol: part(s) for s in found}
-        out = []
-        for hearer in hearers:
-            law = system.laws[hearer]
-            full = {f.symbol: f.as_sum for f in law.fields} | rule
-            out += [e.xreplace(full) for e in law.equations if e.difference.has(*rule)]
-        return [Equation(opened_sum(e.lhs), opened_sum(e.rhs)) for e in out]
-
+    evidence = {"names": {s.name: s.field for s in found}}
+    independence = ("naive_independence", {"messages": messages, "couplings": couplings})
     means, claims, agreed = _statistics(theory, found)
+
+    def step(name: str, claims: Iterable[Any], on: Sequence[str], rule: str = "", **parts: Any) -> Step:
+        rule = rule or f"substitution_{name}"
+        return make(f"substitution.{name}", rule, claims, rests_on=on, **{"data": data, **parts})
+
+    def written(part: Callable[[Substituted], Expr]) -> list[Equation]:
+        return _written(system, found, hearers, part)
+
+    split, field, statistics = (f"substitution.{name}" for name in ("split", "field", "statistics"))
+    echoing = written(lambda s: s.name + Add(*(_echo(s.field, g, means[s.field, g]) for g in s.factors)))
+    pairs = [p for hearer in hearers for p in system.laws[hearer].pairs]
+    assumed: tuple[Any, ...] = (independence, ("clt", {}), ("order", {"order": 1 / N}))
+    drawn, told = data | {"echoes": any(s.factors for s in found)}, data | {"pairs": pairs}
+    alike = dict.fromkeys(e for e in agreed if e.lhs != e.rhs)
     return [
-        make(
-            "substitution.put",
-            "substitution",
-            written(lambda s: s.written),
-            data=data,
-            rests_on=("sources",),
+        step("put", written(lambda s: s.written), ("sources",), "substitution"),
+        step("split", written(lambda s: s.own + s.others), ("substitution.put",)),
+        step("field", [Equation(s.name, opened_sum(s.others)) for s in found], (split,), evidence=evidence),
+        step(
+            "statistics", dict.fromkeys(claims), ("disorder", field), data=drawn, assumptions=assumed, evidence=evidence
         ),
-        make(
-            "substitution.split",
-            "substitution_split",
-            written(lambda s: s.own + s.others),
-            data=data,
-            rests_on=("substitution.put",),
+        step(
+            "law", echoing, (split, statistics), data=told, assumptions=(("self_averaging", {}),), evidence=evidence
         ),
-        make(
-            "substitution.field",
-            "substitution_field",
-            [Equation(s.name, opened_sum(s.others)) for s in found],
-            data=data,
-            rests_on=("substitution.split",),
-            evidence=named,
-        ),
-        make(
-            "substitution.statistics",
-            "substitution_statistics",
-            dict.fromkeys(claims),
-            data=data | {"echoes": any(s.factors for s in found)},
-            assumptions=(
-                ("naive_independence", {"messages": messages, "couplings": couplings}),
-                ("clt", {}),
-                ("order", {"order": 1 / N}),
-            ),
-            rests_on=("disorder", "substitution.field"),
-            evidence=named,
-        ),
-        make(
-            "substitution.law",
-            "substitution_law",
-            written(lambda s: s.name + Add(*(_echo(s.field, g, means[s.field, g]) for g in s.factors))),
-            data=data | {"pairs": [p for hearer in hearers for p in system.laws[hearer].pairs]},
-            assumptions=(("self_averaging", {}),),
-            rests_on=("substitution.split", "substitution.statistics"),
-            evidence=named,
-        ),
-        make(
-            "substitution.agreement",
-            "substitution_agreement",
-            dict.fromkeys(e for e in agreed if e.lhs != e.rhs),
-            data=data,
-            rests_on=("substitution.statistics", "closed_system"),
-        ),
+        step("agreement", alike, (statistics, "closed_system")),
     ]
+
+
+def _written(
+    system: System, found: Sequence[Substituted], hearers: Sequence[Kind], part: Callable[[Substituted], Expr]
+) -> list[Equation]:
+    """The equations of those that hear the kind, with some expression in place of each field."""
+    rule = {s.field.symbol: part(s) for s in found}
+    out = []
+    for hearer in hearers:
+        law = system.laws[hearer]
+        full = {f.symbol: f.as_sum for f in law.fields} | rule
+        out += [e.xreplace(full) for e in law.equations if e.difference.has(*rule)]
+    return [Equation(opened_sum(e.lhs), opened_sum(e.rhs)) for e in out]
 
 
 def _statistics(

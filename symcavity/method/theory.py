@@ -6,32 +6,29 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Self
 
-from sympy import Dummy, Expr, GreaterThan, Rational, S, StrictGreaterThan, Symbol, nan, oo, sqrt, zoo
+from sympy import Expr, GreaterThan, Rational, S, StrictGreaterThan, Symbol, nan, oo, sqrt, zoo
 
 from symcavity.algebra.indexed import diagonal
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.text import plain
 from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.alternatives import alternatives
-from symcavity.method.close import assumed, averaged_over, over_sites, positive_parts
+from symcavity.method.close import assumed, positive_parts
 from symcavity.method.closed_form import closed_form
 from symcavity.method.derive import derive
 from symcavity.method.eliminate import Closed, eliminate, multiples
 from symcavity.method.free_energy import entropy_of, free_energy_of
-from symcavity.method.fresh import fresh_average
 from symcavity.method.moving import laws_of_motion, shared_laws
 from symcavity.method.named_laws import with_names
-from symcavity.method.observed_sums import without_fields
+from symcavity.method.observables import NamedObservables
 from symcavity.method.stability import Gains, gains
 from symcavity.method.views import SiteView
-from symcavity.model.averages import Average, Fresh
 from symcavity.model.content import without
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE, Kind, SiteIndex, alpha
 from symcavity.model.objective import objective_of
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.system import System
-from symcavity.model.typed import observable_of
 from symcavity.record.derivation import Step
 from symcavity.record.order_parameters import OrderParameter
 from symcavity.sites.labels import LabelledEnsemble
@@ -47,7 +44,7 @@ MOST_OF_ALL = 1 - Rational(1, 10**6)  # of a probability
     "positive", "reduced", "reduced_with_load", "remaining", "replace", "scaled_unknowns", "stationary",
     "steps", "taken", "units",
 )  # fmt: skip
-class Theory:
+class Theory(NamedObservables):
     """A derived theory: the single sites, the closed equations, and what elimination makes of them.
 
     Attributes
@@ -176,69 +173,6 @@ class Theory:
             parts = alternatives(self.system, self.closures, self.global_equations) if open_ else ()
             self.memory["branches"] = tuple(self.replace(**some) for some in parts) or (self,)
         return self.memory["branches"]
-
-    def _averaged(self, expr: Expr) -> Expr:
-        return averaged_over(self.inserted, expr).xreplace(self.binding)
-
-    def named_by(self, key: Any) -> Expr:
-        """The observable that a user names: an expression as it is, a text read in the words of this theory.
-
-        Parameters
-        ----------
-        key : Expr, number or str
-            ``"q_w"``, ``"average(w[i]**2)"``, ``"K/N"``.
-        """
-        words = {str(s): s for s in (*self.scaled_unknowns, *self.system.named)}
-        if isinstance(key, str | Symbol) and str(key) in words:
-            return words[str(key)]
-        return observable_of(key, self.system, words.values())
-
-    def in_words(self, key: Any) -> Expr:
-        """An observable in the words of the declaration, with the names of its own observables written out."""
-        found, named = self.named_by(key), self.system.named
-        while names := [n for n in named if found.has(n)]:
-            found = found.xreplace({n: named[n] for n in names})
-        return found
-
-    def observable(self, key: Any) -> Expr:
-        """Return an observable in terms of order parameters, global variables and parameters.
-
-        Parameters
-        ----------
-        key : Expr or Family
-            ``average(...)``, ``Sum(..., (i, 1, N))``, ``response(w)``, any expression of these.
-
-        Raises
-        ------
-        DeclarationError
-            If it is not made of single-site quantities of this system.
-        """
-        expr, named = self.named_by(key), self.system.named
-        if expr in named:
-            return self.observable(named[expr])
-        if names := [name for name in named if expr.has(name)]:
-            known = {name: Dummy(name.name, real=True) for name in names}
-            found = self.observable(expr.xreplace(known))
-            return found.xreplace({mark: self.observable(name) for name, mark in known.items()})
-        return self.in_parameters(self.system.own(self.system.rewritten.observable(expr)), key)
-
-    def in_parameters(self, expr: Expr, key: Any = None) -> Expr:
-        """An observable in the words of the system that was solved, in order parameters."""
-        key = expr if key is None else key
-        fresh = {a: Dummy("t", real=True) for a in expr.atoms(Average) if isinstance(a.body, Fresh)}
-        expr = without_fields(self.system, expr.xreplace(fresh))
-        rule = {meaning: symbol for symbol, meaning in self.order_parameters.items()}
-        expr = expr.xreplace(rule)
-        free = site_quantities(_without_averages(expr))
-        if free:
-            raise DeclarationError(
-                f"{free[0]} in {key} stands outside of an average: it differs from site to site.",
-                "average(...), Sum(..., (i, 1, N)) or Sum(..., (mu, 1, P)), response(...)",
-                f"average({key})",
-            )
-        out, wanted = self._averaged(expr), fresh.items()
-        found = {m: fresh_average(self.system, a.body.args[0], self.in_parameters) for a, m in wanted if out.has(m)}
-        return out.xreplace({mark: value.xreplace(self.binding) for mark, value in found.items()})
 
     @property
     def objective(self) -> Expr:
@@ -418,7 +352,3 @@ class Theory:
         return "\n".join(lines)
 
     __repr__ = __str__
-
-
-def _without_averages(expr: Expr) -> Expr:
-    return expr.xreplace(dict.fromkeys(over_sites(expr), S.One))

@@ -16,7 +16,7 @@ from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.given.checked_values import symbol_of
 from symcavity.evaluate.numbers import exact_value
-from symcavity.evaluate.solve import task_of
+from symcavity.evaluate.tasks import task_of
 from symcavity.finite.tables import with_error
 from symcavity.method.theory import Theory
 from symcavity.study.line import FEASIBILITY, STABILITY, Crossing

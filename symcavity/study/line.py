@@ -197,37 +197,7 @@ class Crossing:
                 if abs(outer - inner) < CLOSE * abs(inner):
                     break
                 inner, outer = self._halved(states, inner, outer, mp.mpf(1) / 2)
-            measure = self._measure([s for _, s in states])
-            known = [(y, measure(s)) for y, s in states[-MEMORY:]]
-            fresh, stale, before, goal = True, 0, None, mp.mpf(10) ** -self.dps
-            best: tuple[Any, Any] = (None, mp.inf)
-            for _ in range(ROUNDS):
-                end = _at_zero(known[-MEMORY:])
-                if before is not None and fresh:
-                    moved = abs(end - before)
-                    if moved < best[1]:
-                        best = (end, moved)
-                    if moved <= goal * abs(end):
-                        break
-                    if self.dps <= 15 and best[1] < 1e-9 * abs(end) and moved > 100 * best[1]:
-                        break  # in double more points only add rounding
-                before = end
-                count = len(states)
-                share = (end - inner) / (outer - inner)
-                if not 0 < share < 1.5:
-                    share = mp.mpf(1) / 2
-                else:
-                    share = min(share * (1 - mp.mpf(1) / NEARER), (share + 1) / 2 if share < 1 else mp.mpf(1) / 2)
-                inner, outer = self._halved(states, inner, outer, share, end)
-                fresh = len(states) > count
-                stale = 0 if fresh else stale + 1
-                if stale > STALE:
-                    break
-                try:
-                    known += [(y, measure(s)) for y, s in states[count:]]
-                except NotConverged:  # so close to the end nothing has enough digits
-                    break
-            end, error = best
+            end, error, inner, outer = self._extrapolated(states, inner, outer)
             if error > 1e-6 * abs(inner):
                 raise NotConverged(
                     f"The boundary near {self.across} = {mp.nstr(inner, 8)} was not extrapolated: {self.what} does not "
@@ -247,6 +217,42 @@ class Crossing:
                 )
         with mp.workdps(self.dps):
             return given_out(+end), float(max(error, abs(end) * mp.mpf(10) ** -self.dps))
+
+    def _extrapolated(
+        self, states: list[tuple[Any, Solution]], inner: Any, outer: Any
+    ) -> tuple[Any, Any, Any, Any]:
+        """Where what is measured vanishes, how much that moved last, and the bracket by then."""
+        measure = self._measure([s for _, s in states])
+        known = [(y, measure(s)) for y, s in states[-MEMORY:]]
+        fresh, stale, before, goal = True, 0, None, mp.mpf(10) ** -self.dps
+        best: tuple[Any, Any] = (None, mp.inf)
+        for _ in range(ROUNDS):
+            end = _at_zero(known[-MEMORY:])
+            if before is not None and fresh:
+                moved = abs(end - before)
+                if moved < best[1]:
+                    best = (end, moved)
+                if moved <= goal * abs(end):
+                    break
+                if self.dps <= 15 and best[1] < 1e-9 * abs(end) and moved > 100 * best[1]:
+                    break  # in double more points only add rounding
+            before = end
+            count = len(states)
+            share = (end - inner) / (outer - inner)
+            if not 0 < share < 1.5:
+                share = mp.mpf(1) / 2
+            else:
+                share = min(share * (1 - mp.mpf(1) / NEARER), (share + 1) / 2 if share < 1 else mp.mpf(1) / 2)
+            inner, outer = self._halved(states, inner, outer, share, end)
+            fresh = len(states) > count
+            stale = 0 if fresh else stale + 1
+            if stale > STALE:
+                break
+            try:
+                known += [(y, measure(s)) for y, s in states[count:]]
+            except NotConverged:  # so close to the end nothing has enough digits
+                break
+        return *best, inner, outer
 
     def _halved(
         self, states: list[tuple[Any, Solution]], inner: Any, outer: Any, share: Any, expected: Any = None

@@ -18,7 +18,8 @@ from symcavity.evaluate.given.arguments import NO_SOLUTION
 from symcavity.evaluate.given.checked_values import symbol_of
 from symcavity.evaluate.numbers import check_sign, exact_value
 from symcavity.evaluate.solutions.solution import Solution
-from symcavity.evaluate.solve import solve_theory, task_of
+from symcavity.evaluate.solve import solve_theory
+from symcavity.evaluate.tasks import task_of
 from symcavity.evaluate.watch import tick
 from symcavity.method.theory import Theory
 from symcavity.study.sensitivity import sensitivity, slope

@@ -360,7 +360,7 @@ def _body_breaks(
 def closed_value(claimed: Expr, values: dict[Any, Any], laws: dict[Any, Any], dps: int, *, double: bool) -> Any:
     """The closed form at the same values."""
     quenched = sorted({q.family for q in claimed.atoms(SiteQuantity)}, key=lambda f: f.name)
-    site_laws = read_quenched(quenched, laws, 15 if double else dps, {})
+    site_laws = read_quenched(quenched, laws, 15 if double else dps)
     for law in site_laws.values():
         law.continuous = [(q, replace(v, doublings=0, single=len(q.values))) for q, v in law.continuous]
     if double:

@@ -172,7 +172,7 @@ def _held_against(side: Any, body: Expr, claimed: Expr, seed: int) -> tuple[Any,
     count = len(again.order)
     random = kinked or count > max(NODES)
     drawn = {q: dict(law.args) for q, law in again.laws.items() if q.given is None}  # the claim is summed over labels
-    laws = read_quenched(list(drawn), drawn, 15, {}, {})
+    laws = read_quenched(list(drawn), drawn, 15)
     env = {k: float(v) for k, v in again.values.items() if not k.has(SiteQuantity)}
     given = claimed.xreplace({a: v for a, v in again.values.items() if isinstance(a, Average)})
     with np.errstate(all="ignore"):

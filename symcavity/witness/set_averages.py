@@ -85,7 +85,7 @@ def at_shape(expr: Expr, convex: Any, shape: Any, values: Values, laws: Mapping[
     rule |= sized(convex, shape)
     bound = expr.xreplace(rule)
     given = {family: dict(law.args) for family, law in laws.items()}
-    return float(Compiled(bound, "numpy")({LAWS: read_quenched(list(laws), given, 15, {})}))
+    return float(Compiled(bound, "numpy")({LAWS: read_quenched(list(laws), given, 15)}))
 
 
 def sized(convex: Any, shape: Any) -> dict[Symbol, Expr]:

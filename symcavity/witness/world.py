@@ -12,36 +12,15 @@ from itertools import product
 from typing import Any
 
 from sympy import (
-    ITE,
-    Abs,
-    Add,
-    And,
     Derivative,
     DiracDelta,
     Expr,
-    Float,
-    Heaviside,
-    Integer,
     KroneckerDelta,
-    Max,
-    Min,
-    Mul,
-    Not,
-    Number,
-    NumberSymbol,
-    Or,
-    Piecewise,
-    Pow,
     S,
     Sum,
     Symbol,
-    UnevaluatedExpr,
-    sign,
 )
-from sympy.core.relational import Relational
-from sympy.logic.boolalg import BooleanAtom
 
-from symcavity.algebra.choice import Choice
 from symcavity.algebra.flow import Element, Rate
 from symcavity.algebra.indexed import Unequal
 from symcavity.algebra.precision import mp
@@ -51,7 +30,8 @@ from symcavity.model.kinds import Kind, N, SiteCount, is_index
 from symcavity.model.quantities import Field, Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.support import Anchor, Support
 from symcavity.record.order_parameters import MovingParameter
-from symcavity.record.symbols import CavitySymbol, ComponentSymbol, Emission, Perturbation, ResponseElement
+from symcavity.record.symbols import CavitySymbol, ComponentSymbol, Perturbation, ResponseElement
+from symcavity.witness.functions import FUNCTIONS, any_function
 from symcavity.witness.responding import NOWHERE, Env, Key, Open, Responding
 
 STEPS = 3  # times that are written out
@@ -174,7 +154,7 @@ class World(Responding):
         """The value of a node; the precision is set by the caller."""
         rule = _RULES.get(type(expr))
         if rule is None:
-            rule = _RULES[type(expr)] = next((r for t, r in _FIRST if isinstance(expr, t)), World.function)
+            rule = _RULES[type(expr)] = next((r for t, r in _FIRST if isinstance(expr, t)), any_function)
         return rule(self, expr, env)
 
     def quantity(self, q: SiteQuantity, env: Env) -> Any:
@@ -296,77 +276,10 @@ class World(Responding):
         """A delta function of a difference of times: one over a step where they are equal."""
         return (self.evaluate(node.args[0], env) == 0) / self.element()
 
-    # -- functions -----------------------------------------------------------------------------------
-
-    def extremum(self, node: Any, env: Env) -> Any:
-        """The value of a kink, or what stands for it."""
-        values = [self.evaluate(a, env) for a in node.args]
-        if self.kink is not None and (known := self.kink(node.func, values)) is not None:
-            return known
-        return abs(values[0]) if isinstance(node, Abs) else max(values) if isinstance(node, Max) else min(values)
-
-    def relation(self, node: Any, env: Env) -> bool:
-        """Whether a relation holds."""
-        left, right = (self.evaluate(a, env) for a in node.args)
-        gap = left - right
-        word = node.rel_op
-        if word in ("==", "!="):
-            return bool((gap == 0) == (word == "=="))
-        return bool({">": gap > 0, ">=": gap >= 0, "<": gap < 0, "<=": gap <= 0}[word])
-
-    def cases(self, node: Piecewise, env: Env) -> Any:
-        """The value of the case that holds."""
-        for value, test in node.args:
-            if self.evaluate(test, env):
-                return self.evaluate(value, env)
-        raise Open(f"no case of {node} holds")
-
-    def function(self, node: Any, env: Env) -> Any:
-        """Any other function, by SymPy's own evaluation at numbers."""
-        if not node.args:
-            raise Open(f"{node} is unknown here")
-        values = [self.evaluate(a, env) for a in node.args]
-        call = getattr(mp, type(node).__name__, None)
-        if call is not None and len(values) == 1:
-            return call(values[0])
-        found = node.func(*(Float(v, mp.dps) if not mp.isint(v) else Integer(int(v)) for v in values))
-        found = found.evalf(mp.dps)
-        if not found.is_Float and not found.is_Integer:
-            raise Open(f"{node} is not a number here")
-        return mp.mpf(found._to_mpmath(mp.prec))  # noqa: SLF001 - SymPy's own door
-
-
-def _product(world: World, node: Expr, env: Env) -> Any:
-    """A product. Most couplings are zero while a mean is taken over them: what they multiply is not needed then."""
-    out = mp.mpf(1)
-    for arg in sorted(node.args, key=lambda a: not (isinstance(a, SiteQuantity) and isinstance(a.family, Coupling))):
-        out = out * world.evaluate(arg, env)
-        if out == 0 and world.seen is None:
-            break
-    return out
-
-
-def _number(_world: World, node: Any, _env: Env) -> Any:
-    if node.is_Rational:
-        return mp.mpf(int(node.p)) / int(node.q) if node.q != 1 else mp.mpf(int(node.p))
-    if node in (S.Infinity, S.NegativeInfinity):
-        return mp.inf if node is S.Infinity else -mp.inf
-    return mp.mpf(node.evalf(mp.dps)._to_mpmath(mp.prec))  # noqa: SLF001 - SymPy's own door
-
-
-def _step(world: World, node: Expr, env: Env) -> Any:
-    value = world.evaluate(node.args[0], env)
-    return mp.sign(value) if isinstance(node, sign) else mp.mpf(value > 0)
-
 
 _FIRST: list[tuple[Any, Callable[..., Any]]] = [
-    ((Number, NumberSymbol), _number),
     (SiteQuantity, World.quantity),
     (Symbol, World.symbol),
-    (Add, lambda w, e, env: mp.fsum(w.evaluate(a, env) for a in e.args)),
-    (Mul, _product),
-    (Pow, lambda w, e, env: w.evaluate(e.base, env) ** (int(e.exp) if e.exp.is_Integer else w.evaluate(e.exp, env))),
-    (Choice, lambda w, e, env: w.evaluate(e.args[1][int(w.evaluate(e.args[0], env)) - 1], env)),
     (Sum, World.total),
     (Average, World.average),
     (Expect, World.expectation),
@@ -375,7 +288,6 @@ _FIRST: list[tuple[Any, Callable[..., Any]]] = [
     (SiteResponse, World.site_response),
     (ResponseElement, World.response_element),
     (Perturbation, World.perturbation),
-    ((Emission, UnevaluatedExpr), lambda w, e, env: w.evaluate(e.args[0], env)),
     (Unequal, lambda w, e, env: mp.mpf(w.index(e.args[0], env) != w.index(e.args[1], env))),
     (KroneckerDelta, lambda w, e, env: mp.mpf(w.index(e.args[0], env) == w.index(e.args[1], env))),
     (Element, lambda w, _e, _env: w.element()),
@@ -383,15 +295,7 @@ _FIRST: list[tuple[Any, Callable[..., Any]]] = [
     (Derivative, lambda w, e, env: w.rate(e.expr, e.variables[0], env)),
     (DiracDelta, World.density),
     ((Support, Anchor), World.support),
-    ((Max, Min, Abs), World.extremum),
-    ((sign, Heaviside), _step),
-    (Piecewise, World.cases),
-    (BooleanAtom, lambda _w, e, _env: bool(e)),
-    (And, lambda w, e, env: all(w.evaluate(a, env) for a in e.args)),
-    (Or, lambda w, e, env: any(w.evaluate(a, env) for a in e.args)),
-    (Not, lambda w, e, env: not w.evaluate(e.args[0], env)),
-    (ITE, lambda w, e, env: w.evaluate(e.args[1 if w.evaluate(e.args[0], env) else 2], env)),
-    (Relational, World.relation),
+    *FUNCTIONS,
 ]
 _RULES: dict[type, Callable[..., Any]] = {}
 

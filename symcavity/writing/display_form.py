@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache, reduce
-from itertools import count
 from typing import Any
 
 from sympy import (
@@ -30,12 +29,10 @@ from sympy import (
 )  # fmt: skip
 
 from symcavity.algebra.gaussian import GaussianAverage
-from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.indexed import fresh_index
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.node import raised
 from symcavity.algebra.phi import phi
-from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.algebra.quotients import vanishes
 from symcavity.model.averages import Average, Expect, Fresh, SiteResponse
 from symcavity.model.equations import Equation
@@ -44,11 +41,11 @@ from symcavity.model.times import Time
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import ResponseElement
 from symcavity.writing.arranging import by_shares, gathered, over_one, signed, spread
+from symcavity.writing.bound_letters import Rule, other_letters, own_names
 from symcavity.writing.energies import in_lowest_terms, priced, priced_sum, with_squares
 from symcavity.writing.laws import with_named_laws
 from symcavity.writing.letters import with_free_letters
 
-Rule = Callable[[Any], Any]
 _DATA = ("branches", "values", "pairs", "variable")  # what is printed of the data of a step
 _TYPED = ("equations", "conditions", "subject_to")  # what is printed as it was declared, but for indices
 
@@ -126,12 +123,6 @@ def _even_powers(_derivation: Derivation) -> Rule:
         return power
 
     return lambda expr: expr.replace(lambda e: e.is_Pow and e.base.is_Add and e.exp.is_even, one)
-
-
-def _other_letters(derivation: Derivation) -> Rule:
-    """No index has the letter of a quantity."""
-    letters = _indices(derivation)
-    return lambda expr: expr.xreplace(letters)
 
 
 def _indexed(expr: Any) -> Any:
@@ -264,24 +255,6 @@ def _squares(_derivation: Derivation) -> Rule:
     return with_squares
 
 
-def _own_names(derivation: Derivation) -> Rule:
-    """An average over a Gaussian variable is over one of that name, so that equal ones are one."""
-    letters = _indices(derivation)
-
-    def named(average: GaussianAverage) -> Expr:
-        body, z = average.args
-        name = letters.get(_named(z), _named(z))
-        return GaussianAverage(_in_brackets(_apart(body, name).xreplace({z: name})), name)
-
-    def rule(expr: Any) -> Any:
-        if not expr.has(GaussianAverage):
-            return expr
-        expr = expr.replace(lambda node: type(node) is GaussianAverage, named)
-        return expr.xreplace({node: _primed(node) for node in expr.atoms(ImplicitAverage) if node.has(GaussianAverage)})
-
-    return rule
-
-
 def _turned_averages(_derivation: Derivation) -> Rule:
     """Of two averages that differ by their sign the one that comes first is written in both places."""
     seen: set[Expr] = set()
@@ -302,66 +275,8 @@ def _arranged(_derivation: Derivation) -> Rule:
 
 
 PARTS = (_of_signs, _of_parts, _thresholds, _thermal, _energies)
-ANYWHERE = (_other_letters, _moments, _over_parameters, _by_sources, *PARTS)
-SIDES = (_alike, *ANYWHERE, _own_names, _turned_averages, _even_powers, _squares, _arranged)
-
-
-def _primed(average: ImplicitAverage) -> Expr:
-    """An average over the root of an implicit law, with another letter for Gaussian variables inside than its own."""
-    letter = Symbol("zeta_2", real=True)
-    body = average.args[0].replace(
-        lambda node: type(node) is GaussianAverage,
-        lambda node: GaussianAverage(node.args[0].xreplace({node.args[1]: letter}), letter),
-    )
-    return average.func(body, *average.args[1:])
-
-
-def _apart(body: Expr, name: Symbol) -> Expr:
-    """The body of an average whose averages inside are over other variables than its own."""
-    inner = [node for node in body.atoms(GaussianAverage) if node.args[1] == name]
-    if not inner:
-        return body
-    taken = {s.name for node in body.atoms(GaussianAverage) for s in node.atoms(Symbol)}
-    letter = next(Symbol(f"{name}_{k}", real=True) for k in count(2) if f"{name}_{k}" not in taken)
-    return body.xreplace({node: GaussianAverage(node.args[0].xreplace({name: letter}), letter) for node in inner})
-
-
-def _named(z: Symbol) -> Symbol:
-    return Symbol(z.name, real=True)
-
-
-def _in_brackets(body: Expr) -> Expr:
-    """What stands where a condition holds, and is zero elsewhere, as a product with the bracket of the condition."""
-    parts = {
-        node: node.args[0][0] * Piecewise((S.One, node.args[0][1]), (S.Zero, True))
-        for node in body.atoms(Piecewise) if len(node.args) == 2 and node.args[1] == (0, True)
-    }  # fmt: skip
-    return body.xreplace(parts)
-
-
-def _indices(derivation: Derivation) -> dict[Symbol, Symbol]:
-    """Other letters for indices, and variables of integration, whose own is that of a quantity, too."""
-    claims = [*derivation.results, *(claim for step in derivation.steps for claim in step.claims)]
-    sides = [side for claim in claims if isinstance(claim, Equation) for side in (claim.lhs, claim.rhs)]
-    sides += [meaning for _, meaning in derivation.parameters if isinstance(meaning, Basic)]
-    asked = (SiteQuantity, Sum, TruncatedIntegral, GaussianAverage, Symbol)
-    found = set().union(*(side.atoms(*asked) for side in set(sides)))  # one walk for all: claims are long
-    quantities = {node for node in found if isinstance(node, SiteQuantity)}
-    bound = {limits[0] for total in found if isinstance(total, Sum) for limits in total.limits}
-    bound |= {node.args[1] for node in found if isinstance(node, TruncatedIntegral)}
-    bound |= {_named(node.args[1]) for node in found if type(node) is GaussianAverage}
-    labels = bound | {index for q in quantities for index in q.indices if index.is_Symbol}
-    labels = {label for label in labels if not isinstance(label, Time)}  # beside which a quantity shows its sites
-    letters = {q.family.name.partition("_")[0] for q in quantities}
-    letters |= {s.name.partition("_")[0] for s in found if isinstance(s, Symbol) and s not in labels}
-    taken = {*map(Symbol, letters), *labels}
-    out: dict[Symbol, Symbol] = {}
-    for name in sorted({label.name for label in labels} & letters):
-        alike = [label for label in labels if label.name == name]
-        letter = fresh_index(alike[0], taken)
-        out |= {label: Symbol(letter.name, **label.assumptions0) for label in alike}
-        taken.add(letter)
-    return out
+ANYWHERE = (other_letters, _moments, _over_parameters, _by_sources, *PARTS)
+SIDES = (_alike, *ANYWHERE, own_names, _turned_averages, _even_powers, _squares, _arranged)
 
 
 def _once(steps: Sequence[Step], parameters: Iterable[tuple[Any, Any]]) -> tuple[Step, ...]:

@@ -30,7 +30,7 @@ from symcavity.model.problem import Problem
 from symcavity.model.system import System
 from symcavity.model.times import Time
 from symcavity.record.derivation import Checked, Derivation, Step
-from symcavity.writing.facts import assumption
+from symcavity.writing.assumptions import assumption
 from symcavity.writing.limits import WORDS, check_words
 from symcavity.writing.plain_data import RAW, Decoder, Encoder
 from symcavity.writing.printing import tex, text

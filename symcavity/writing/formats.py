@@ -18,8 +18,6 @@ class Format:
     ----------
     name : str
         Its name: ``Derivation.to_<name>`` returns the text, ``symcavity derive --<name> FILE`` writes it.
-    suffix : str
-        The ending of files.
     says : str
         What it gives, for the help of the command line.
     function : str
@@ -31,7 +29,6 @@ class Format:
     """
 
     name: str
-    suffix: str
     says: str
     function: str
     alone: bool = False
@@ -47,9 +44,9 @@ class Format:
 FORMATS = {
     one.name: one
     for one in (
-        Format("text", ".txt", "write plain text for a terminal", "text:derivation_text"),
-        Format("latex", ".tex", "write a complete LaTeX document", "latex:document"),
-        Format("html", ".html", "write a self-contained page", "html:page"),
-        Format("json", ".json", "write a record for machines, with verdicts", "exchange:derivation_json", True, True),
+        Format("text", "write plain text for a terminal", "text:derivation_text"),
+        Format("latex", "write a complete LaTeX document", "latex:document"),
+        Format("html", "write a self-contained page", "html:page"),
+        Format("json", "write a record for machines, with verdicts", "exchange:derivation_json", True, True),
     )
 }

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from sympy import Basic, Expr, S
+from sympy import Basic, Expr
 
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import DATUM, FEATURE
 from symcavity.model.quantities import Global, SiteQuantity
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import AtStep
-from symcavity.writing.abbreviate import shorten
+from symcavity.writing.assumptions import assumption, relations
 from symcavity.writing.blocks import Block, Display, Document, Numbered, Paragraph, Section, Span, StepBlocks
 from symcavity.writing.display_form import as_shown
-from symcavity.writing.facts import assumption, declared_states, relations
-from symcavity.writing.fragments import Cite, EarlierSteps, Fragments, Show, formula, listed, plural, states_of
+from symcavity.writing.facts import declared_states
+from symcavity.writing.fragments import Cite, EarlierSteps, Fragments, Prose, Show, formula, listed, plural, states_of
 from symcavity.writing.lines import lines, width
-from symcavity.writing.nodes import FormulaNode, Row, to_tex
 from symcavity.writing.notation import meanings
+from symcavity.writing.numbering import Numbering, cite, said_by
 from symcavity.writing.prose import prose
-from symcavity.writing.rows import PAGE, chains_of, fits, in_lines, row_of, solved
+from symcavity.writing.rows import PAGE, row_of
 from symcavity.writing.words import say
 from symcavity.writing.write_once import Alike
 
@@ -34,131 +34,6 @@ _SHORT = 2  # lines of an equation that is given again for one step of an iterat
 # Rules whose claims are conditions of their own, even where they share a left-hand side.
 _ONE_STATE = ("one_state", "lowest", "local_minimum")
 _SEPARATE = frozenset(["closed_system", "result", "inconsistency", "work_identity", "complementarity"])
-
-
-class _Numbers:
-    """Gives numbers in order of appearance and remembers them by the key of the step."""
-
-    def __init__(self, parameters: Iterable[tuple[Any, Any]] = (), cite: str = "", alike: Alike | None = None) -> None:
-        self.count = 0
-        self.alike = alike or Alike()
-        self.shown: dict[Any, tuple[str, int]] = {}
-        self.undefined = dict(parameters)
-        self.works: list[str] = [work.strip() for work in cite.split(";") if work.strip()]
-        self.source = self.works[0] if self.works else ""  # whose equations are numbered
-        self.known: dict[str, list[tuple[str, int]]] = {}
-        self.separate = {"results"}
-        self.notation: set[str] = set()
-        self.before = ""  # the rule of the last step
-        self.rested: Span | None = None  # what the last step said that it rests on
-        self.reasons: list[Fragments] = []
-        self.ends: Block | None = None  # what stands last
-        self.heard: list[Equation] = []  # the fields that were defined
-        self.names: dict[FormulaNode, FormulaNode] = {}
-        self.named: dict[FormulaNode, tuple[str, int]] = {}
-
-    def groups(self, rows: Sequence[Any], key: str, numbered: bool = True) -> tuple[Numbered, ...]:
-        out = []
-        separate = key in self.separate
-        chains = chains_of(rows, self.before == "substitute")
-        for chain, short in [((row,), False) for row in rows] if separate else in_lines(chains):
-            if not numbered:
-                out.append(Numbered(chain, abreast=short))
-                continue
-            self.count += 1
-            some = self.known.setdefault(key, [])
-            label = key if not some else f"{key}:{len(some) + 1}"
-            some.append((label, self.count))
-            self.shown |= dict.fromkeys((_said(row) for row in chain if isinstance(row, Equation)), (label, self.count))
-            out.append(Numbered(chain, label, self.count, short))
-        return tuple(out)
-
-    def display(self, rows: Sequence[Any], key: str, numbered: bool = True, end: str = ".") -> list[Block]:
-        """A display, and the names in it of what is too wide for a line."""
-        groups = self.groups(rows, key, numbered)
-        flat = [row_of(obj) for group in groups for obj in group.rows]
-        shown, old, new = shorten(flat, self.names, fits)
-        if shown == flat:
-            return [Display(groups, end)]
-        parts = iter(shown)
-        groups = tuple(replace(group, rows=tuple(next(parts) for _ in group.rows)) for group in groups)
-        at = next(((group.label, group.number) for group in groups if group.number is not None), None)
-        said: Fragments = []
-        if old:
-            span = self.joined(self.named[name] for name in old if name in self.named)
-            names = listed(Row((name,)) for name in sorted(old, key=to_tex))
-            said = ["with ", *names, *([" of ", *_cite(span)] if span else [])]
-        blocks: list[Block] = [Display(groups, "," if old or new else end)]
-        if new:
-            if at is not None:
-                self.named |= {row.items[0]: at for row in new}
-            blocks += [Paragraph((*said, *([", and " if said else "with "])), goes_on=True)]
-            return [*blocks, Display(tuple(Numbered((row,)) for row in new), end)]
-        return [*blocks, Paragraph((*said, end), goes_on=True)] if said else blocks
-
-    def cited(self, fragment: Any) -> Any:
-        """Give a cited work its number."""
-        if not isinstance(fragment, Cite):
-            return fragment
-        places = [_place(work) for work in self.works]
-        if _place(fragment.work) not in places:
-            places.append(_place(fragment.work))
-            self.works.append(fragment.work)
-        return Cite(fragment.work, places.index(_place(fragment.work)) + 1)
-
-    def holds_only(self, entry: tuple[str, int], claims: Iterable[Any]) -> bool:
-        """Whether a number stands beside some of these claims, and beside no other."""
-        known = {*map(_said, claims)}
-        return all(said in known for said, other in self.shown.items() if other == entry)
-
-    def definitions(self, claims: Iterable[Any]) -> list[Equation]:
-        """The order parameters that stand in claims for the first time, each by what it is."""
-        free = set().union(*(getattr(c, "difference", S.Zero).free_symbols for c in claims))
-        said = [Equation(s, self.undefined.pop(s)) for s in [*self.undefined] if s in free]
-        return [row for row in said if row.lhs not in self.alike.others]
-
-    def fields(self, step: Step) -> list[Equation]:
-        """The fields that a step speaks of before the system is written down, each by what it is."""
-        rows = [row for row in step.data.get("fields", ()) if isinstance(row, Equation)]
-        said = [row for row in rows if row not in self.heard and _said(row) not in self.shown]
-        self.heard += said
-        return said
-
-    def span(self, keys: Iterable[str], without: Container[tuple[str, int]] = ()) -> Span | None:
-        """The numbers of the equations of some steps."""
-        return self.joined(entry for key in keys for entry in self.known.get(key, []) if entry not in without)
-
-    def joined(self, entries: Iterable[tuple[str, int]]) -> Span | None:
-        """Join numbers to ranges."""
-        found = sorted(set(entries), key=lambda e: e[1])
-        ranges: list[tuple[tuple[str, int], tuple[str, int]]] = []
-        for entry in found:
-            if ranges and ranges[-1][1][1] == entry[1] - 1:
-                ranges[-1] = (ranges[-1][0], entry)
-            else:
-                ranges.append((entry, entry))
-        ranges = [
-            part
-            for first, last in ranges
-            for part in ([(first, first), (last, last)] if last[1] == first[1] + 1 else [(first, last)])
-        ]
-        return Span(tuple(ranges)) if ranges else None
-
-
-def _place(work: str) -> str:
-    """What tells a cited work from others, however its authors and its journal are written: volume, page and year."""
-    found = re.search(r"\d+, \w+ \(\d{4}\)$", work)
-    return found.group() if found else work
-
-
-def _said(claim: Any) -> Any:
-    """What a claim says, whichever side of an equation its terms stand on."""
-    difference = getattr(claim, "difference", None)
-    if difference is None:
-        return claim
-    if S.Zero in (claim.lhs, claim.rhs) and (form := solved(difference)):  # as it is displayed
-        difference = form.difference
-    return frozenset((difference, -difference))
 
 
 def _introduced(steps: Sequence[Step]) -> list[Step]:
@@ -177,7 +52,7 @@ def layout(derivation: Derivation) -> Document:
     """Arrange a derivation for writing."""
     derivation = as_shown(derivation)
     meanings = [(s, m) for s, m in derivation.parameters if isinstance(m, Expr)]
-    numbers = _Numbers(meanings, derivation.cite, Alike(derivation))
+    numbers = Numbering(meanings, derivation.cite, Alike(derivation))
     parameters = tuple((s, m) for s, m in derivation.parameters if s not in numbers.alike.others)
     opening = tuple(map(numbers.cited, _opening(derivation, parameters, bool(numbers.alike))))
     if derivation.brief:  # without a list of assumptions, that of one state is stated at the beginning
@@ -198,7 +73,7 @@ def layout(derivation: Derivation) -> Document:
     for name, data, keys in [] if derivation.brief else _assumed(derivation):  # in brief each is said where it is used
         span = numbers.span(keys)
         said: Fragments = [*assumption(name, data)]
-        items.append(tuple([*said, " Used in ", *_cite(span), "."] if span else said))
+        items.append(tuple([*said, " Used in ", *cite(span), "."] if span else said))
     return Document(
         derivation.title,
         opening,
@@ -223,15 +98,11 @@ def _assumed(derivation: Derivation) -> list[tuple[str, dict[str, Any], list[str
 def single(step: Step) -> tuple[Block, ...]:
     """Return the blocks of one step by itself, without numbers or references."""
     blocks = []
-    for block in _step_blocks(step, _Numbers()):
+    for block in _step_blocks(step, Numbering()):
         if isinstance(block, Display):
             block = Display(tuple(Numbered(group.rows, abreast=group.abreast) for group in block.groups), block.end)
         blocks.append(block)
     return tuple(blocks)
-
-
-def _cite(span: Span) -> Fragments:
-    return ["equations " if span.several else "equation ", span]
 
 
 def _opening(derivation: Derivation, parameters: Sequence[tuple[Any, Any]], alike: bool) -> Fragments:
@@ -264,7 +135,7 @@ def _shared(derivation: Derivation) -> list[Any]:
     return [*closed, *moving]
 
 
-def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
+def _step_blocks(step: Step, numbers: Numbering) -> tuple[Block, ...]:
     step = numbers.alike.one(step)
     if step.rule == "sources":  # before the sources, which are added to their equations
         step = replace(step, data={**step.data, "named": numbers.fields(step)})
@@ -272,61 +143,23 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
     if step.rule in _SEPARATE:
         numbers.separate.add(step.key)
     span = numbers.span(step.rests_on)
-    old = [claim for claim in step.claims if _said(claim) in numbers.shown]
+    old = [claim for claim in step.claims if said_by(claim) in numbers.shown]
     if step.rule == "effective_law":  # an equation whose number holds another one that is superseded is written again
-        old = [claim for claim in old if numbers.holds_only(numbers.shown[_said(claim)], old)]
+        old = [claim for claim in old if numbers.holds_only(numbers.shown[said_by(claim)], old)]
     if numbers.before == step.rule:
         if said.again and numbers.rested == span:  # what follows goes on with the display before it
             silent = isinstance(numbers.ends, Display) and not old and not step.reference
             said.before, span = [] if silent else said.again, None
         elif said.again:
             said.before = said.again
-    blocks: list[Block] = []
-    running: Fragments = []
-
-    def flush(why: bool = False) -> None:
-        if any(part != "" for part in running):
-            blocks.append(Paragraph(tuple(running), why, known=why and running in numbers.reasons))
-            numbers.reasons += [[*running]] if why else []
-        running.clear()
-
     new = [claim for claim in step.claims if claim not in old and not numbers.alike.stood_for(claim)]
     if step.claims and not old and not new:
         _stand_in(step, numbers)
         return ()
-    there = dict.fromkeys(numbers.shown[_said(claim)] for claim in old)
-    known = numbers.joined(there)
-    rests = span and numbers.span(step.rests_on, there)  # nothing follows from itself
-    before = [numbers.cited(part) for fragment in said.before for part in _resolved(fragment, rests)]
-    numbers.known.setdefault(step.key, []).extend(there)
-    said_all = step.rule in ("closure", "elimination") or (step.rule == "result" and known == span)
-    if known is not None and not new and said_all:
-        return ()  # it says nothing that was not said
-    if span is not None or numbers.before != step.rule:
-        numbers.rested = span
-    collects = known is not None and step.rule in _COLLECTED
-    notes: Fragments = []
-    cites = any(isinstance(part, EarlierSteps) for part in said.before)
-    if span is not None and not cites and step.claims and not collects:
-        notes = ["see ", *_cite(span)]
-    if step.reference:
-        notes += ["; " if notes else "", *_reference(step.reference, numbers)]
-    before = _parenthesis(before, notes) if notes else before
-    numbers.before = step.rule
-    if known is not None and known == span and step.rule in _SOLVING:
-        if not new:
-            before = ["There is nothing left to be solved in ", *_cite(known), "."]
-    elif known is not None:  # each equation stands once
-        before = [*_citing(before, known, verb=bool(collects)), " and" if new else "."]
-    for place, fragment in enumerate(before):
-        if isinstance(fragment, Show):
-            flush()
-            after = before[place + 1] if place + 1 < len(before) else "."
-            end = "," if isinstance(after, str) and after[:1].islower() else "."
-            blocks += numbers.display(fragment.rows, step.key, fragment.numbered, end)
-        else:
-            running.append(fragment)
-    flush()
+    before = _lead(step, said, numbers, old, new, span)
+    if before is None:
+        return ()
+    blocks = _running(before, step, numbers)
     repeated = _repeated(new, numbers)
     new = [claim for claim in new if claim not in repeated]
     if new:
@@ -340,12 +173,63 @@ def _step_blocks(step: Step, numbers: _Numbers) -> tuple[Block, ...]:
         here = ["Here ", *listed(defined), ". ", *here]
     if here:
         blocks.append(Paragraph(tuple(here), goes_on=True))
+    why: Fragments = []
     for part in said.after:  # a long equation that stands above is cited
-        at = numbers.shown.get(_said(part)) if isinstance(part, Equation) else None
-        running += _cite(Span(((at, at),))) if at and width(row_of(part)) > PAGE / 3 else [numbers.cited(part)]
-    flush(why=True)
+        at = numbers.shown.get(said_by(part)) if isinstance(part, Equation) else None
+        why += cite(Span(((at, at),))) if at and width(row_of(part)) > PAGE / 3 else [numbers.cited(part)]
+    if any(part != "" for part in why):
+        blocks.append(Paragraph(tuple(why), True, known=why in numbers.reasons))
+        numbers.reasons.append(why)
     numbers.ends = blocks[-1] if blocks else numbers.ends
     return tuple(blocks)
+
+
+def _lead(
+    step: Step, said: Prose, numbers: Numbering, old: Sequence[Any], new: Sequence[Any], span: Span | None
+) -> Fragments | None:
+    """What stands before the equations of a step, and what it cites; None of a step that says nothing new."""
+    there = dict.fromkeys(numbers.shown[said_by(claim)] for claim in old)
+    known = numbers.joined(there)
+    rests = span and numbers.span(step.rests_on, there)  # nothing follows from itself
+    before = [numbers.cited(part) for fragment in said.before for part in _resolved(fragment, rests)]
+    numbers.known.setdefault(step.key, []).extend(there)
+    said_all = step.rule in ("closure", "elimination") or (step.rule == "result" and known == span)
+    if known is not None and not new and said_all:
+        return None
+    if span is not None or numbers.before != step.rule:
+        numbers.rested = span
+    collects = known is not None and step.rule in _COLLECTED
+    notes: Fragments = []
+    cites = any(isinstance(part, EarlierSteps) for part in said.before)
+    if span is not None and not cites and step.claims and not collects:
+        notes = ["see ", *cite(span)]
+    if step.reference:
+        notes += ["; " if notes else "", *_reference(step.reference, numbers)]
+    before = _parenthesis(before, notes) if notes else before
+    numbers.before = step.rule
+    if known is not None and known == span and step.rule in _SOLVING:
+        return before if new else ["There is nothing left to be solved in ", *cite(known), "."]
+    if known is not None:  # each equation stands once
+        return [*_citing(before, known, verb=bool(collects)), " and" if new else "."]
+    return before
+
+
+def _running(before: Fragments, step: Step, numbers: Numbering) -> list[Block]:
+    """Text with displays in it, as paragraphs and displays."""
+    blocks: list[Block] = []
+    running: Fragments = []
+    for place, fragment in enumerate([*before, None]):
+        if fragment is not None and not isinstance(fragment, Show):
+            running.append(fragment)
+            continue
+        if any(part != "" for part in running):
+            blocks.append(Paragraph(tuple(running)))
+        running = []
+        if isinstance(fragment, Show):
+            after = before[place + 1] if place + 1 < len(before) else "."
+            end = "," if isinstance(after, str) and after[:1].islower() else "."
+            blocks += numbers.display(fragment.rows, step.key, fragment.numbered, end)
+    return blocks
 
 
 def _citing(before: Fragments, known: Span, *, verb: bool) -> Fragments:
@@ -353,18 +237,18 @@ def _citing(before: Fragments, known: Span, *, verb: bool) -> Fragments:
     lead = _unended(before)
     verb = verb or (isinstance(lead[-1], str) and lead[-1].split()[-1:] in _VERBS)
     which = " " if verb else ", which are " if known.several else ", which is "
-    return [*lead, which, *_cite(known)]
+    return [*lead, which, *cite(known)]
 
 
-def _likewise(repeated: Mapping[Equation, int], numbers: _Numbers, *, follows: bool) -> Iterator[Paragraph]:
+def _likewise(repeated: Mapping[Equation, int], numbers: Numbering, *, follows: bool) -> Iterator[Paragraph]:
     """Sentences on equations that are others at another step; the first of them may follow a display."""
     for shift in sorted(set(repeated.values())):
         some = [claim for claim, when in repeated.items() if when == shift]
-        span = numbers.joined(numbers.shown[_said(_undated(claim))] for claim in some)
+        span = numbers.joined(numbers.shown[said_by(_undated(claim))] for claim in some)
         words: Fragments = ["Likewise "] if follows else []
         words += [*listed(claim.lhs for claim in some), plural(len(some), " is", " are")]
         sides = plural(len(some), "side", "sides")
-        words += [" given by ", *_cite(span), f", with the right-hand {sides} at step "] if span else []
+        words += [" given by ", *cite(span), f", with the right-hand {sides} at step "] if span else []
         letter = next(iter(some[0].lhs.atoms(AtStep))).letter
         yield Paragraph((*words, formula(f"{letter} + 1" if shift else letter), ". "), goes_on=True)
         follows = False
@@ -375,21 +259,21 @@ def _undated(claim: Equation) -> Equation:
     return claim.xreplace({node: node.args[0] for node in claim.difference.atoms(AtStep)})
 
 
-def _repeated(claims: Iterable[Any], numbers: _Numbers) -> dict[Equation, int]:
+def _repeated(claims: Iterable[Any], numbers: Numbering) -> dict[Equation, int]:
     """Long equations that were said but for the step, which is one for all numbers on the right."""
     claims = list(claims)
     out, short = {}, _SHORT if len(claims) < _MANY else 0
     for claim in claims:
         steps = {node.shift for node in claim.rhs.atoms(AtStep)} if isinstance(claim, Equation) else ()
-        if len(steps) == 1 and _said(_undated(claim)) in numbers.shown and len(lines(row_of(claim), PAGE)) > short:
+        if len(steps) == 1 and said_by(_undated(claim)) in numbers.shown and len(lines(row_of(claim), PAGE)) > short:
             out[claim] = min(steps)
     return out
 
 
-def _stand_in(step: Step, numbers: _Numbers) -> None:
+def _stand_in(step: Step, numbers: Numbering) -> None:
     """Let the equation that stands for others be cited in their place."""
-    others = [c for c in step.claims if _said(c) not in numbers.shown and numbers.alike.stood_for(c)]
-    first = {_said(claim): _said(numbers.alike.first[claim]) for claim in others}
+    others = [c for c in step.claims if said_by(c) not in numbers.shown and numbers.alike.stood_for(c)]
+    first = {said_by(claim): said_by(numbers.alike.first[claim]) for claim in others}
     places = {claim: numbers.shown[one] for claim, one in first.items() if one in numbers.shown}
     numbers.shown |= places
     numbers.known.setdefault(step.key, []).extend(dict.fromkeys(places.values()))
@@ -417,10 +301,10 @@ def _resolved(fragment: Any, span: Span | None) -> Fragments:
     sentence = fragment.sentence
     if not sentence[1:2].isupper():
         sentence = sentence[:1].lower() + sentence[1:]
-    return ["By ", *_cite(span), ", ", sentence]
+    return ["By ", *cite(span), ", ", sentence]
 
 
-def _reference(reference: str, numbers: _Numbers) -> Fragments:
+def _reference(reference: str, numbers: Numbering) -> Fragments:
     """Return ``Ref. [1], Eqs. (34), (35)``; what is said after a semicolon follows."""
     reference, _, remark = reference.partition(";")
     several = any(mark in reference for mark in ",-–")

@@ -9,8 +9,8 @@ from symcavity import N, Quenched, ValuesError, average, gaussian_average, i, mu
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.precision import mp
 from symcavity.evaluate.averages.compiler import Compiled, to_mpf
-from symcavity.evaluate.averages.grids import invert
 from symcavity.evaluate.averages.integrals import LAWS
+from symcavity.evaluate.averages.inversion import invert
 from symcavity.evaluate.averages.quenched import read_quenched
 
 k, z = Symbol("k", positive=True), Symbol("z", real=True)
@@ -19,7 +19,7 @@ l, y = Quenched("l", i), Quenched("y", mu)
 
 def laws(**given):
     table = {"l": l, "y": y}
-    return read_quenched([table[n] for n in given], {table[n]: v for n, v in given.items()}, 15, {})
+    return read_quenched([table[n] for n in given], {table[n]: v for n, v in given.items()}, 15)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "mpmath"])

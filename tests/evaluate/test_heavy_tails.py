@@ -92,7 +92,7 @@ def test_tails_without_a_mean_modulus_of_any_digits_are_refused():
 def test_what_only_tails_contribute_to(far):
     """The chance that the modulus of a Gaussian, times another, is beyond a bound: an integral of a Bessel function."""
     y = Quenched("y", mu)
-    laws = read_quenched([y], {y: Normal("n", 0, 1)}, 15, {})
+    laws = read_quenched([y], {y: Normal("n", 0, 1)}, 15)
     (value,) = Pass([average(phi(0, -far / Abs(y[mu])))])({LAWS: laws})
     with mpmath.workdps(16):
         ends = [far + step for step in (0, 1, 3, 6, 10, 15, 20, 30, 60)]  # beyond it is exp(-60) times as much

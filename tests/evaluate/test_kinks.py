@@ -64,7 +64,7 @@ def test_a_one_sided_bound_leaves_half_the_capacity():
 
 
 def laws(law):
-    return read_quenched([y], {y: law}, 15, {})
+    return read_quenched([y], {y: law}, 15)
 
 
 def test_a_hard_margin_of_labels_near_zero_has_no_finite_norm():
@@ -85,7 +85,7 @@ def test_a_hard_margin_of_labels_near_zero_has_no_finite_norm():
 def test_an_average_inside_of_another_is_a_number_there():
     """What divides by a second moment is finite, whatever the law has at zero; an inner moment may be infinite."""
     e = Quenched("e", mu)
-    both = read_quenched([t, e], {t: Normal("t", 0, 1), e: {1: "1/2", -1: "1/2"}}, 15, {})
+    both = read_quenched([t, e], {t: Normal("t", 0, 1), e: {1: "1/2", -1: "1/2"}}, 15)
     shrunk = e[mu] ** 2 / (1 + e[mu] ** 2)
     check_tails({"it": average(shrunk / average(t[i] ** 2))}, both, {LAWS: both})
     with pytest.raises(ValuesError, match="it is infinite"):

@@ -23,8 +23,8 @@ from symcavity import (
 from symcavity.algebra.precision import mp
 from symcavity.derivations import gardner
 from symcavity.evaluate.averages.digits import ExactPass
-from symcavity.evaluate.averages.grids import invert
 from symcavity.evaluate.averages.integrals import LAWS, Pass
+from symcavity.evaluate.averages.inversion import invert
 from symcavity.evaluate.closed_map import ClosedMap
 from symcavity.evaluate.solving.exact_root import exact_root
 from symcavity.evaluate.solving.iterate import root_near

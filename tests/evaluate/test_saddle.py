@@ -11,13 +11,13 @@ from symcavity import ConvexProblem, Coupling, Feature, FlatMinimum, Global, Inf
 from symcavity.errors import NotConverged
 from symcavity.evaluate.binding import bind
 from symcavity.evaluate.given.checked_values import read_values
-from symcavity.evaluate.solve import task_of
 from symcavity.evaluate.solving.outcomes import Ended, Handover
 from symcavity.evaluate.solving.saddle import root
 from symcavity.evaluate.solving.saddle_attempt import applies, attempt
 from symcavity.evaluate.solving.saddle_map import SaddleMap
 from symcavity.evaluate.solving.saddle_proofs import Contradiction, Descent, Flat, Unattained
 from symcavity.evaluate.solving.separation import by_class, slopes_far_out
+from symcavity.evaluate.tasks import task_of
 from symcavity.model.kinds import DATUM
 
 x, w = Coupling("x"), Feature("w")

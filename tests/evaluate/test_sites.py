@@ -86,37 +86,37 @@ def test_averages_that_diverge_one_by_one():
 
 
 def test_arrays_pair_and_laws_are_independent():
-    laws = read_quenched([a, l, y], {a: [1, 2], l: [3, 5], y: {1: "1/3", -1: "2/3"}}, 30, {})
+    laws = read_quenched([a, l, y], {a: [1, 2], l: [3, 5], y: {1: "1/3", -1: "2/3"}}, 30)
     assert laws[FEATURE].points == [(1, 3), (2, 5)]
     assert laws[DATUM].weights == [Rational(1, 3), Rational(2, 3)]
-    mixed = read_quenched([a, l], {a: [1, 2], l: {7: "1/2", 8: "1/2"}}, 30, {})[FEATURE]
+    mixed = read_quenched([a, l], {a: [1, 2], l: {7: "1/2", 8: "1/2"}}, 30)[FEATURE]
     assert sorted(mixed.points) == [(7, 1), (7, 2), (8, 1), (8, 2)]
     assert sum(mixed.weights) == 1
 
 
 @pytest.mark.parametrize("variable", [DiscreteUniform("d", [1, 2, 3]), Bernoulli("b", Rational(1, 3))])
 def test_finite_distributions_are_exact(variable):
-    law = read_quenched([l], {l: variable}, 30, {})[FEATURE]
+    law = read_quenched([l], {l: variable}, 30)[FEATURE]
     assert not law.continuous
     assert sum(law.weights) == 1
 
 
 def test_declared_law():
     sides = Quenched("s", mu, law={1: Rational(1, 4), 3: Rational(3, 4)})
-    assert read_quenched([sides], {}, 30, {})[DATUM].points == [(1,), (3,)]
+    assert read_quenched([sides], {}, 30)[DATUM].points == [(1,), (3,)]
 
 
 def test_values_that_are_not_asked_for_are_not_read():
     u = Sum(Coupling("x")[mu, i] * l[i], (i, 1, N))
     label = Quenched("s", mu, law={1: 1 / (1 + exp(-u)), -1: 1 / (1 + exp(u))}, given=u)
     given = {l: {1: 1}, label: dict(label.law)}  # its weights are formulas of a field
-    assert read_quenched([l], given, 30, {})[FEATURE].points == [(1,)]
+    assert read_quenched([l], given, 30)[FEATURE].points == [(1,)]
     with pytest.raises(ValuesError, match="weight of s"):
-        read_quenched([label], given, 30, {})
+        read_quenched([label], given, 30)
 
 
 def test_large_arrays_are_not_walked():
-    law = read_quenched([l], {l: np.ones(1_000_000)}, 15, {})[FEATURE]
+    law = read_quenched([l], {l: np.ones(1_000_000)}, 15)[FEATURE]
     assert law.count == 1_000_000
     assert law.points == [()]
 

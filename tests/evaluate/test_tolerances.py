@@ -26,7 +26,7 @@ from symcavity import (
 )
 from symcavity.derivations import group_lasso
 from symcavity.errors import FlatMinimum, SymcavityError
-from symcavity.evaluate.solve import task_of
+from symcavity.evaluate.tasks import task_of
 from symcavity.evaluate.tolerances import Tolerances, using
 
 x, J, w, v, y = Coupling("x"), Coupling("J", between=(i, i)), Feature("w"), Feature("v"), Quenched("y", mu)

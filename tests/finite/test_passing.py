@@ -395,7 +395,7 @@ def test_sites_without_a_penalty_begin_as_the_state_evolution_does(name):
 
 def test_only_the_steps_of_a_table_are_read_and_instances_are_drawn_once(monkeypatch):
     """A table of seven steps cost as much as all steps; the negative control is an observable after every step."""
-    module = import_module("symcavity.finite.passing")
+    module = import_module("symcavity.finite.passed_messages")
     problem, values, observable = FAMILIES["ridge"]
     run = problem.message_passing(values, N=30, seeds=2, steps=20)
     read, drawn = [], []

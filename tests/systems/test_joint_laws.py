@@ -364,7 +364,7 @@ def test_groups_around_a_teacher():
     ).cavity()
     meant = {str(meaning): s for s, meaning in theory.order_parameters.items()}
     right = {e.lhs: e.rhs for e in theory.equations}
-    laws = read_quenched([t, b], {t: {1: Rational(1, 2), 0: Rational(1, 2)}, b: {Rational(1, 2): 1}}, 15, {})
+    laws = read_quenched([t, b], {t: {1: Rational(1, 2), 0: Rational(1, 2)}, b: {Rational(1, 2): 1}}, 15)
     env = {alpha: 1.5, gamma: 1.0, LAWS: laws}
     for name in (name for meaning, name in meant.items() if "w" not in meaning):  # mixed ones have no sign
         env[name] = -0.8 if name.is_negative else 0.6 if name.is_positive else 0.0

@@ -5,7 +5,7 @@ from sympy import S, Sum, Symbol, acos
 
 from symcavity import ConvexProblem, Coupling, Datum, Feature, Global, N, P, Quenched, average, fresh, i, mu
 from symcavity.method import fresh as rule
-from symcavity.method import theory as theories
+from symcavity.method import observables
 from symcavity.witness.judge import judge
 
 x, w, t, b = Coupling("x"), Feature("w"), Quenched("t", i), Global("b")
@@ -76,7 +76,7 @@ def halved(system, declared, closed):
 @pytest.mark.parametrize("wrong", [trained, halved])
 def test_a_wrong_rule_is_seen(monkeypatch, wrong):
     """A self-coupling that is kept lowers the error."""
-    monkeypatch.setattr(theories, "fresh_average", wrong)
+    monkeypatch.setattr(observables, "fresh_average", wrong)
     (verdict,) = verdicts(regression())
     assert not verdict.ok
 

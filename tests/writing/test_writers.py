@@ -34,7 +34,7 @@ from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.face import Derivation, Step, Verification
 from symcavity.model.equations import Equation
 from symcavity.record.derivation import NUMERIC, SYMBOLIC, Checked, Verdict
-from symcavity.writing.facts import assumption
+from symcavity.writing.assumptions import assumption
 from symcavity.writing.html import page, verification_html
 from symcavity.writing.latex import document, step_latex
 from symcavity.writing.nodes import to_tex

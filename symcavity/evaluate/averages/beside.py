@@ -19,6 +19,7 @@ from symcavity.evaluate.averages.grids import REACH
 from symcavity.evaluate.averages.joint_bodies import Body
 from symcavity.evaluate.averages.law_fields import RANK, LawAtFields
 from symcavity.evaluate.averages.law_nodes import BESIDE, ORDERS, STEP, hermite
+from symcavity.evaluate.constants import TINIEST
 
 ALONG = 16  # nodes of one panel
 LIGHT = 1e-18  # of the weight at the origin: what weighs less is left out
@@ -41,7 +42,7 @@ def triangular(covariance: np.ndarray, heard: Sequence[int]) -> tuple[np.ndarray
     """
     rest = [k for k in range(len(covariance)) if k not in heard]
     size, turn = np.linalg.eigh(covariance[np.ix_(heard, heard)])
-    kept = size > RANK * max(size.sum(), 1e-300)
+    kept = size > RANK * max(size.sum(), TINIEST)
     kept[-1] = True
     # seen from the symmetric root, which moves as little as the covariance does
     inside = turn[:, kept] @ turn[:, kept].T
@@ -49,7 +50,7 @@ def triangular(covariance: np.ndarray, heard: Sequence[int]) -> tuple[np.ndarray
     a = (turn * np.sqrt(np.maximum(size, 0.0))) @ turn.T @ own
     b = covariance[np.ix_(rest, heard)] @ np.linalg.pinv(a).T
     size, turn = np.linalg.eigh(covariance[np.ix_(rest, rest)] - b @ b.T)
-    kept = size > RANK * max(np.trace(covariance), 1e-300)
+    kept = size > RANK * max(np.trace(covariance), TINIEST)
     d = turn * np.sqrt(np.maximum(size, 0.0))
     return a, b, d @ turn.T if kept.all() else d[:, kept]
 

@@ -21,6 +21,7 @@ from symcavity.evaluate.averages.law_code import LawCode
 from symcavity.evaluate.averages.law_plan import GOAL
 from symcavity.evaluate.averages.ray_centres import LOOKS, SCAN
 from symcavity.evaluate.averages.rays import TURNS, along, sign_changes
+from symcavity.evaluate.constants import TINIEST
 from symcavity.evaluate.watch import tick
 
 BEYOND, PANELS = 1.5, 5  # how much further than normal variables reach nodes go, for others, and panels of a ray
@@ -320,7 +321,7 @@ class CarriedNodes:
         density = weights * np.exp((radius**2 - (z**2).sum(axis=0)) / 2)
         flat = answers.reshape(len(answers), -1).T
         tested = np.concatenate([np.ones((1, len(area))), states, states**2, flat]) * density
-        scale = np.abs(tested).sum(axis=1) + 1e-300
+        scale = np.abs(tested).sum(axis=1) + TINIEST
         own = ray // order
         sorted_by = np.argsort(own, kind="stable")
         ends = np.searchsorted(own[sorted_by], np.arange(len(todo) + 1))

@@ -18,9 +18,9 @@ from symcavity.algebra.precision import context, mp
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.averages.boxes import boxed
 from symcavity.evaluate.averages.densities import exact_rule
-from symcavity.evaluate.averages.grids import COUNT, invert, within
 from symcavity.evaluate.averages.groups import NodeGroup
 from symcavity.evaluate.averages.integrals import LAWS, Environment, Grids, Pass
+from symcavity.evaluate.averages.inversion import COUNT, invert, within
 from symcavity.evaluate.averages.names import loop_names, number_in
 from symcavity.evaluate.averages.nodes import NODES, together
 from symcavity.evaluate.averages.program import Program

@@ -11,6 +11,7 @@ from sympy import Add, Expr, S
 
 from symcavity.algebra.compiled import compiled as function
 from symcavity.algebra.joint import JointLaw, LawSymbol
+from symcavity.evaluate.constants import TINIEST
 
 HELD = LawSymbol("held", "\\text{held}")
 """Which member of each pair vanishes, as one number: the digits of base two, 0 for the first member."""
@@ -62,7 +63,7 @@ class VanishingPairs:
             second = (int(number) >> np.arange(self.pairs)[::-1]) & 1
             held = self.plain + second * self.pairs + np.arange(self.pairs)
             own = np.concatenate([rows[: self.plain], rows[held]])
-            own = own / np.maximum(np.linalg.norm(own, axis=1, keepdims=True), 1e-300)
+            own = own / np.maximum(np.linalg.norm(own, axis=1, keepdims=True), TINIEST)
             shares = np.linalg.lstsq(own.T, exprs.T, rcond=None)[0].T if len(own) else np.zeros((len(exprs), 0))
             size = np.abs(exprs) + np.abs(shares).max(axis=1, initial=0.0)[:, None] * np.abs(own).sum(axis=0)
             out[:, n] = (np.abs(exprs - shares @ own) <= ROUNDED * size).all(axis=1)

@@ -10,6 +10,8 @@ from itertools import product
 
 import numpy as np
 
+from symcavity.evaluate.constants import TINIEST
+
 SINGULAR = 1e-11  # of a determinant of rows of unit length
 ROUNDED = 1e-13  # coefficients that are zero but for rounding
 SLACK = 1e-9  # by which a member may be negative, relative to what it is made of
@@ -76,8 +78,8 @@ class Faces:
         rest = self._plain + (1 - self.every[numbers]) * self.count + own
         fixed = np.concatenate([np.broadcast_to(np.arange(self._plain), (len(zero), self._plain)), zero], axis=1)
         rows, width = self._rows[fixed], self._rows.shape[1] - self.size
-        rows = rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), 1e-300)
-        unit = rows[..., width:] / np.maximum(np.linalg.norm(rows[..., width:], axis=-1, keepdims=True), 1e-300)
+        rows = rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), TINIEST)
+        unit = rows[..., width:] / np.maximum(np.linalg.norm(rows[..., width:], axis=-1, keepdims=True), TINIEST)
         good = np.abs(np.linalg.det(unit)) > SINGULAR
         states = np.zeros((len(zero), self.size, width))
         states[good] = -np.linalg.solve(rows[good][..., width:], rows[good][..., :width])
@@ -85,7 +87,7 @@ class Faces:
         held = self._rows[rest]
         tests = _rounded(held[..., :width] + held[..., width:] @ states)[..., : 1 + self.fields]
         size = 1 + np.abs(states).max(axis=(1, 2), initial=0)[:, None, None]
-        tests = tests / np.maximum(np.linalg.norm(held, axis=-1, keepdims=True) * size, 1e-300)
+        tests = tests / np.maximum(np.linalg.norm(held, axis=-1, keepdims=True) * size, TINIEST)
         good &= ~((np.abs(tests[..., 1:]).max(axis=-1, initial=0) == 0) & (tests[..., 0] < 0)).any(axis=1)
         more = _rounded(self._given[:, :width] + self._given[:, width:] @ states)
         every = np.concatenate([states, more], axis=1)
@@ -144,4 +146,4 @@ class Faces:
 
 def _rounded(values: np.ndarray) -> np.ndarray:
     size = np.abs(values).max(axis=tuple(range(1, values.ndim)), initial=0).reshape(-1, *[1] * (values.ndim - 1))
-    return np.where(np.abs(values) < ROUNDED * np.maximum(size, 1e-300), 0.0, values)
+    return np.where(np.abs(values) < ROUNDED * np.maximum(size, TINIEST), 0.0, values)

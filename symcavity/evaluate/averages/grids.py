@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from symcavity.algebra.legendre import legendre
-from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.errors import NotConverged
+from symcavity.evaluate.averages.inversion import COUNT, beside, invert, refuse_many, within
 from symcavity.evaluate.averages.wells import NO_GAPS, Gaps, hull_of
 from symcavity.evaluate.tolerances import tolerances
 
-COUNT = 16  # nodes of one panel
 REACH, FARTHEST = 9.0, 38.0  # the Gaussian weight beyond nine standard deviations is below double precision
 PANELS = 9
 WIDE, CLOSER = 0.5, 0.7  # the distance of points on a line, at first and each time that they are laid closer
 FAINT = 1e-3  # of the largest sum on a line: smaller ones need not be as exact
 MOST = 4096  # nodes on one line
-MOST_TOGETHER = 2**25  # nodes of nested averages, which are all held at once
 SNAPPED = 1e-12  # of its size, how close to an end of a range no panel ends: nodes in between would round to the end
 NEAR = 0.15  # of the narrowest panel, how closely the ends of panels are placed: it is enough that they are near
 
@@ -58,7 +56,6 @@ class SiteGrid:
         if values.shape[-1] == 1 or weights is None:  # all sites are alike, or all weights
             return values.mean(axis=-1)
         return values @ weights
-
 
 
 class PanelGrid:
@@ -157,7 +154,7 @@ class PanelGrid:
         edges, turns = _within(edges, (low, high), slopes)
         y, w, moves = self._nodes(edges, turns)
         if low is not None or high is not None:  # panels beyond an end have no width: what is infinite at it counts not
-            y = np.where(w == 0, _beside(low, high), y)
+            y = np.where(w == 0, beside(low, high), y)
         return y, w, side, moves
 
     def lowest(self, law: Any, low: Any, high: Any, slopes: Tangents = ()) -> tuple[Any, Any, Any, Tangents]:
@@ -193,14 +190,14 @@ class PanelGrid:
         gaps = Gaps.of(whole, left, right, ends)
         y, w = np.where(gaps.inside, gaps.ends, y), np.where(gaps.inside, 0.0, w)
         if ends != (None, None):
-            y = np.where((w == 0) & ~gaps.inside, _beside(*ends), y)
+            y = np.where((w == 0) & ~gaps.inside, beside(*ends), y)
         return y, w, gaps, [(np.where(gaps.inside, 0.0, dy), np.where(gaps.inside, 0.0, dw)) for dy, dw in moves]
 
     def _nodes(self, edges: np.ndarray, turns: Sequence[np.ndarray]) -> tuple[Any, Any, list[tuple[Any, Any]]]:
         if self.halved:
             edges = _with_middles(edges)
             turns = [_with_middles(t) for t in turns]
-        _refuse_many(edges.shape, COUNT)
+        refuse_many(edges.shape, COUNT)
         x, rule = legendre(COUNT)
         out = []
         for ends in (edges, *turns):
@@ -294,25 +291,6 @@ class LineGrid:
         return True
 
 
-def _refuse_many(edges: Sequence[int], count: int) -> None:
-    """Refuse nested averages whose nodes do not fit in memory, before any are placed."""
-    size = prod(edges) * count
-    if size > MOST_TOGETHER:
-        raise UnsupportedLaw(
-            f"The averages of this law are nested over {len(edges)} variables, with {size:.0e} nodes.",
-            f"averages of up to {MOST_TOGETHER:.0e} nodes: two or three variables",
-            "fewer fields in the law: one coupling in place of several whose sums enter as one combination; "
-            "fewer values of parameters",
-        )
-
-
-def _beside(low: Any, high: Any) -> Any:
-    """A place inside of a range, for each row of nodes."""
-    first = np.asarray(low if low is not None else high - 2.0, dtype=float)
-    last = np.asarray(high if high is not None else low + 2.0, dtype=float)
-    return ((first + last) / 2)[..., None]
-
-
 def _within(
     edges: np.ndarray, ends: tuple[Any, Any], slopes: Tangents
 ) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -352,93 +330,3 @@ def _tangents(count: int, moved: Sequence[np.ndarray], order: np.ndarray) -> np.
     for k, row in enumerate(moved):
         turn[..., count + k] = row
     return np.take_along_axis(turn, order, axis=-1)
-
-
-def within(law: Callable[[Any], tuple[Any, Any]], low: Any, high: Any) -> Callable[[Any], tuple[Any, Any]]:
-    """Go on beyond the range of an unknown by straight lines: the law is one-to-one inside of it only."""
-    if low is None and high is None:
-        return law
-    bottom, top = (v if v is None else np.asarray(v, dtype=float)[..., None] for v in (low, high))
-    with np.errstate(all="ignore"):
-        way = np.where(law(_beside(low, high))[1] < 0, -1.0, 1.0)
-
-    def extended(x: Any) -> tuple[Any, Any]:
-        inside = np.clip(x, bottom, top)
-        value, slope = law(inside)
-        slope = np.where(x == inside, slope, way * (1 + np.nan_to_num(np.abs(slope))))  # an end may be a kink
-        return value + slope * (x - inside), slope
-
-    return extended
-
-
-def invert(
-    law: Callable[[Any], tuple[Any, Any]],
-    targets: np.ndarray,
-    start: np.ndarray | None = None,
-    near: float = 0.3,
-    *,
-    each: bool = False,
-) -> np.ndarray:
-    """Solve ``psi(x) = target`` for a monotone psi and all targets at once, to within ``near``.
-
-    Newton steps within a bracket, which shrinks with every step: where one would leave it, it is halved.
-
-    Parameters
-    ----------
-    law : callable
-        Gives psi and its slope at an array of x, whose last axis runs over the targets.
-    targets : array
-    start : array, optional
-        Where to begin.
-    near : float
-        By how much psi may miss its targets.
-    each : bool
-        Whether what does not reach its targets is not a number, instead of an error.
-
-    Raises
-    ------
-    NotConverged
-        If a target is not reached within the range of doubles.
-    """
-    with np.errstate(all="ignore"):
-        probe, slope = law(np.array([0.1]))
-        shape = np.broadcast_shapes(np.shape(probe)[:-1], np.shape(slope)[:-1])
-        _refuse_many((*shape, len(targets)), COUNT)
-        wanted = np.broadcast_to(targets, (*shape, len(targets)))
-        x = np.zeros(wanted.shape) if start is None or start.shape != wanted.shape else start
-        way = np.where(np.broadcast_to(slope, (*shape, 1)) < 0, -1.0, 1.0)
-        low, high = np.full(wanted.shape, -np.inf), np.full(wanted.shape, np.inf)
-        stride = np.ones(wanted.shape)
-        for _ in range(400):
-            value, slope = law(x)
-            miss = way * (value - wanted)
-            done = np.abs(miss) < near
-            if done.all():
-                return x
-            over = miss > 0
-            low, high = np.where(over, low, x), np.where(over, x, high)
-            step = np.where(way * np.sign(slope) > 0, x - miss / np.abs(slope), np.nan)
-            open_ = ~(np.isfinite(low) & np.isfinite(high))
-            fresh = _next_place(x, step, open_, (low, high), np.where(over, -stride, stride))
-            stride = np.where(open_, stride * 2, stride)
-            stuck = ~open_ & (high - low <= 4e-16 * np.maximum(np.abs(low), np.abs(high)))
-            ended = done | stuck
-            if ended.all():
-                return x
-            x = np.where(done, x, fresh)
-            lost = ~(done | (np.abs(x) < 1e150))
-            if lost.any() and (not each or (ended | lost).all()):
-                break
-    if each:
-        return np.where(ended.all(axis=-1, keepdims=True), x, np.nan)
-    raise NotConverged("An implicit law could not be bracketed.", (low, high), float("nan"))
-
-
-def _next_place(
-    x: np.ndarray, step: np.ndarray, open_: np.ndarray, ends: tuple[np.ndarray, np.ndarray], stride: np.ndarray
-) -> np.ndarray:
-    """Newton's step where it stays in a bracket, and its middle elsewhere; outside of one, no more than a stride."""
-    low, high = ends
-    bounded = np.where(np.abs(step - x) <= np.abs(stride), step, x + stride)  # a step may overshoot wildly there
-    inside = (step > low) & (step < high)
-    return np.where(open_, np.where(np.isfinite(step), bounded, x + stride), np.where(inside, step, (low + high) / 2))

@@ -17,6 +17,7 @@ from symcavity.errors import NotConverged
 from symcavity.evaluate.averages.beside import ALONG, cut, even
 from symcavity.evaluate.averages.joint_bodies import leaves_of
 from symcavity.evaluate.averages.law_fields import NEGATIVE, LawAtFields
+from symcavity.evaluate.constants import TINIEST
 from symcavity.evaluate.tolerances import tolerances
 
 RESOLVED = 1e-9  # of the size: what finer nodes may change, which have about twice the digits
@@ -93,7 +94,7 @@ class HalfAtFields:
             after = self._on_nodes(params, degree, panels, inside)
             if before is None or after is None or not np.isfinite(after[1]):
                 return None
-            scale = np.sqrt(after[1]) + 1e-300
+            scale = np.sqrt(after[1]) + TINIEST
             gap = max(float(np.max(np.abs(after[0] - before[0]))), abs(after[1] - before[1]) / scale) / scale
             before = after
             if gap <= RESOLVED:

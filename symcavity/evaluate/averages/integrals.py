@@ -17,9 +17,11 @@ from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.averages.boxes import boxed
 from symcavity.evaluate.averages.densities import FINEST, LEAST
 from symcavity.evaluate.averages.difference import STEP, difference_quotient
-from symcavity.evaluate.averages.grids import COUNT, FARTHEST, MOST, REACH, LineGrid, PanelGrid, SiteGrid
+from symcavity.evaluate.averages.grids import FARTHEST, MOST, REACH, LineGrid, PanelGrid, SiteGrid
+from symcavity.evaluate.averages.inversion import COUNT
 from symcavity.evaluate.averages.names import array_names
 from symcavity.evaluate.averages.program import Program
+from symcavity.evaluate.constants import TINIEST
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.watch import tick
 from symcavity.model.quantities import SiteQuantity
@@ -193,7 +195,7 @@ class Pass:
             after = self._sums(env, grids, grid)
             gap = np.inf if far else 0.0
             for (a, *_), (b, size, _) in zip(before, after, strict=True):
-                floor = np.maximum(size, 1e-3 * np.max(size, initial=0.0)) + 1e-300
+                floor = np.maximum(size, 1e-3 * np.max(size, initial=0.0)) + TINIEST
                 gap = max(gap, float(np.max(np.nan_to_num(np.abs(a - b) / floor), initial=0.0)))
             if not gap > 5 * goal or (gap < NOISE and gap > last / 4):
                 grid.level -= 1

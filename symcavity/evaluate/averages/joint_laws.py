@@ -25,6 +25,7 @@ from symcavity.evaluate.averages.law_fields import LawAtFields
 from symcavity.evaluate.averages.law_nodes import BESIDE, CARRIED
 from symcavity.evaluate.averages.law_plan import Carrying, NodePlan, Trial
 from symcavity.evaluate.averages.selected import selected
+from symcavity.evaluate.constants import TINIEST
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.watch import tick
 
@@ -159,7 +160,7 @@ class SharedNodes:
             if plan.sampled or (plan.rank == 1 and plan.flat):
                 gap = 0.0
             elif before is not None:
-                sizes = np.array([np.sum(np.abs(v) * weights) for v in values]) + 1e-300
+                sizes = np.array([np.sum(np.abs(v) * weights) for v in values]) + TINIEST
                 last, gap = gap, float(np.max(np.abs(means - before) / sizes))
                 if plan.flat and gap < last / 4:  # panels end where something switches: it falls as much again
                     gap *= gap / last

@@ -14,12 +14,12 @@ from symcavity.algebra.joint import KINKS, JointLaw, LawSymbol, slope
 from symcavity.evaluate.averages.edges import HELD, held_number
 from symcavity.evaluate.averages.faces import Faces
 from symcavity.evaluate.averages.joint_bodies import sides_of
-from symcavity.evaluate.averages.law_path import along_path, solved
+from symcavity.evaluate.averages.law_path import along_path, halved, solved
+from symcavity.evaluate.constants import NEWTON, TINIEST
 
-ROUNDS, HALVINGS = 100, 30
 SMALL, NEARLY = 1e-12, 1e-7  # the last step, and one after which rounding may be left
 LEFT = 1e-2  # of SMALL: the next step is not taken where the residual says that it is shorter
-ASIDE, FADED = 0.5, 1e-100  # how far from what switches on a plane, in standard deviations; no number below
+ASIDE = 0.5  # how far from what switches on a plane, in standard deviations
 MOST_PAIRS = 10  # of which all faces are tried
 
 
@@ -140,24 +140,21 @@ class LawCode:
         size, total = x.shape
         out, todo = np.full_like(x, np.nan), np.arange(total)
         last = np.full(total, np.inf)
+
+        def there(share: np.ndarray, here: np.ndarray, at: np.ndarray, step: np.ndarray) -> Any:
+            moved = here + share * step
+            values = self._table(self.rows, [*moved, *at, *params], len(share), 1)[:, 0]
+            return np.square(self._joined(values)[0]).sum(axis=0), (moved, values)
+
         here, at = x, fields
         args = [*here, *at, *params]
         values = self._table(self.rows, args, total, 1)[:, 0]
-        for _ in range(ROUNDS):
+        for _ in range(NEWTON):
             residual, a, b = self._joined(values)
             table = self._weighted(self._table(self.jacobian, args, len(todo), size), a, b)
             step = -solved(table, residual.T[..., None])[..., 0].T
             merit = np.square(residual).sum(axis=0)
-            share = np.ones(len(todo))
-            for _ in range(HALVINGS):
-                moved = here + share * step
-                args = [*moved, *at, *params]
-                values = self._table(self.rows, args, len(todo), 1)[:, 0]
-                after = np.square(self._joined(values)[0]).sum(axis=0)
-                worse = ~(after <= (1 - 1e-4 * share) * merit + 1e-26)
-                if not worse.any():
-                    break
-                share = np.where(worse, share / 2, share)
+            _, worse, after, (moved, values) = halved(there, merit, np.ones(len(todo)), (here, at, step))
             length = np.max(np.abs(step) / (1 + np.abs(moved)), axis=0)
             done = (length < SMALL) | ((length < NEARLY) & (length > last[todo] / 4))
             done |= length * np.sqrt(after) < LEFT * SMALL * np.sqrt(merit)  # steps shrink as the residual does
@@ -205,8 +202,8 @@ class LawCode:
         out = np.zeros(root.shape[1])
         for call in self.normals:
             normal = np.array(_called(call, params), dtype=float) @ root
-            out += normal / max(float(np.linalg.norm(normal)), FADED)
-        return out * (ASIDE / max(float(np.linalg.norm(out)), FADED))
+            out += normal / max(float(np.linalg.norm(normal)), TINIEST)
+        return out * (ASIDE / max(float(np.linalg.norm(out)), TINIEST))
 
     def columns(
         self, x: np.ndarray, fields: np.ndarray, params: Any, *, slopes: bool = True

@@ -16,6 +16,7 @@ from symcavity.evaluate.averages.edges import HELD
 from symcavity.evaluate.averages.faces import Faces
 from symcavity.evaluate.averages.joint_bodies import Body
 from symcavity.evaluate.averages.law_code import LawCode
+from symcavity.evaluate.constants import TINIEST
 from symcavity.shapes.sampling import SCRAMBLES
 
 RANK = 1e-12  # of the trace: smaller eigenvalues of a covariance stand for zero
@@ -121,7 +122,7 @@ class LawAtFields:
 def ranges(size: np.ndarray, frame: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal frames of the range and of the kernel of a covariance, the same ones where these do not change."""
     out = []
-    kept = size > RANK * max(size.sum(), 1e-300)
+    kept = size > RANK * max(size.sum(), TINIEST)
     kept[-1] = True
     for part in (kept, ~kept):
         own = frame[:, part]

@@ -11,6 +11,7 @@ from symcavity.algebra.joint import RAYS, RULE, SAMPLES
 from symcavity.evaluate.averages.joint_bodies import Body
 from symcavity.evaluate.averages.law_fields import LawAtFields, ranges
 from symcavity.evaluate.averages.rays import graded, scrambled
+from symcavity.evaluate.constants import TINIEST
 
 PANELS = "panels"  # along rays, shorter and shorter towards the origin: for smooth laws that no polynomial resembles
 CARRIED = "carried"  # nodes of other parameters, between places of switching in a plane
@@ -65,7 +66,7 @@ def gradients(
     for e in beyond.T:  # a second difference in each direction in which nothing varies yet
         z = np.concatenate([z + e[:, None], z - e[:, None]], axis=1)
         weights = np.tile(weights / 2, 2)
-    size = np.sqrt(np.maximum(size, FLAT * max(size[-1], 1e-300)))
+    size = np.sqrt(np.maximum(size, FLAT * max(size[-1], TINIEST)))
     fields = (frame * size) @ frame.T @ z
     x = at.code.solve(fields, params, at.last.get((way, level)))
     out = np.full((len(bodies), len(params)), np.nan)

@@ -6,13 +6,17 @@ where no step leads on.  Between positive members it is monotone, with one state
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-ROUNDS, HALVINGS = 100, 30
+from symcavity.evaluate.constants import NEWTON, TINIEST
+
+HALVINGS = 30  # of a step
+LESSENED, ROUNDING = 1e-4, 1e-26  # the share of a step by which it has to lessen a square, and what rounding leaves
 STAY = 0.99  # the share of the way to zero that a step may take a member
 QUICK, SLOW, LONG = 0.05, 0.5, 0.9  # by how much the product falls, after a step of such a share and after others
 WITH = 0.01  # the least product, by what is missed of the equations
@@ -37,7 +41,13 @@ def along_path(code: Any, fields: np.ndarray, params: Any) -> np.ndarray:
     plain = len(values) - 2 * pairs
     both = np.maximum(values[plain:], 1.0)
     share = np.zeros(total)
-    for _ in range(ROUNDS):
+
+    def after(share: np.ndarray, x: Any, step: Any, both: Any, moved: Any, at: Any, goal: Any) -> Any:
+        there, members = x + share * step, both + share * moved
+        rows = code.rows_at(there, at, params)
+        return _missed(rows[0], members, plain, goal), (there, members, *rows)
+
+    for _ in range(NEWTON):
         a, b = both[:pairs], both[pairs:]
         product = np.mean(a * b, axis=0)
         missed = np.max(np.abs(np.concatenate([values[:plain], values[plain:] - both])), axis=0)
@@ -60,17 +70,40 @@ def along_path(code: Any, fields: np.ndarray, params: Any) -> np.ndarray:
         step = -solved(rows, side.T[..., None])[..., 0]
         moved = np.einsum("nku,nu->kn", table[:, plain:], step) + gap
         with np.errstate(all="ignore"):
-            share = np.minimum(1.0, STAY / np.maximum(1e-300, np.max(-moved / both, axis=0)))
-        before = _missed(values, both, plain, goal)
-        for _ in range(HALVINGS):
-            there, members_there = x + share * step.T, both + share * moved
-            values, table = code.rows_at(there, fields[:, todo], params)
-            worse = ~(_missed(values, members_there, plain, goal) <= (1 - 1e-4 * share) * before + 1e-26)
-            if not worse.any():
-                break
-            share = np.where(worse, share / 2, share)
-        x, both = there, members_there
+            share = np.minimum(1.0, STAY / np.maximum(TINIEST, np.max(-moved / both, axis=0)))
+        here = x, step.T, both, moved, fields[:, todo], goal
+        share, _, _, (x, both, values, table) = halved(after, _missed(values, both, plain, goal), share, here)
     return out
+
+
+def halved(
+    move: Callable[..., tuple[np.ndarray, Any]], before: np.ndarray, share: np.ndarray, here: Sequence[Any]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+    """Halve steps, each by itself, until all lessen a square.
+
+    Parameters
+    ----------
+    move : callable
+        The squares after such shares of the steps, and what else is there.
+    before : array
+        The squares before.
+    share : array
+        The shares with which to begin.
+    here : sequence
+        What the callable hears beside the shares.
+
+    Returns
+    -------
+    tuple
+        The shares, where a square is still not less, the squares, and what else is there.
+    """
+    for _ in range(HALVINGS):
+        after, there = move(share, *here)
+        worse = ~(after <= (1 - LESSENED * share) * before + ROUNDING)
+        if not worse.any():
+            break
+        share = np.where(worse, share / 2, share)
+    return share, worse, after, there
 
 
 def _missed(values: np.ndarray, both: np.ndarray, plain: int, goal: np.ndarray) -> np.ndarray:

@@ -20,6 +20,7 @@ from symcavity.algebra.polyhedral import MOST_FIELDS, CellAverage
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.averages.special import np_phi
+from symcavity.evaluate.constants import TINIEST
 
 REACH = {1: 38.0, 2: 38.0, 3: 9.0}  # how far the panels go: to where doubles underflow, or to rounding
 PANEL = 3.0
@@ -127,7 +128,7 @@ def np_cell(rows: np.ndarray, terms: Terms) -> np.ndarray:
                 return value
         else:
             with np.errstate(all="ignore"):
-                gaps = np.abs(value - previous) / (size + 1e-300)
+                gaps = np.abs(value - previous) / (size + TINIEST)
                 gap = float(np.max(gaps, initial=0.0, where=~np.isnan(gaps)))  # what is not a number stays none
             if gap < GOAL:
                 return value

@@ -145,18 +145,10 @@ class SiteLaw:
         return [*self.names, *(q for q, _ in self.continuous)]
 
 
-def read_quenched(
-    quenched: Sequence[Quenched],
-    given: Mapping[Any, Any],
-    dps: int,
-    sizes: Mapping[Any, Any],
-    plain: Mapping[Any, Any] = MappingProxyType({}),
-) -> dict[Kind, SiteLaw]:
-    """Read the values of all quenched parameters; return the joint law of each kind of site.
+def read_quenched(quenched: Sequence[Quenched], given: Mapping[Any, Any], dps: int) -> dict[Kind, SiteLaw]:
+    """Read the values of all quenched parameters, whatever the sizes; return the joint law of each kind of site.
 
     Arrays of one side pair site by site; finite laws and distributions are independent of everything else.
-    Declared laws may hold parameters, whose values are ``plain``; one with a parameter that is sought is left out:
-    equations hold no average over a finite law that was declared.
 
     Raises
     ------
@@ -166,7 +158,7 @@ def read_quenched(
     # values of other parameters are not read: a law given a field has weights that are formulas, averaged by then;
     # of a law on the counts only where it begins is needed
     read = {q: read_law(q, given[q], dps) for q in quenched if q in given and q.low is None}
-    return site_laws(quenched, read, dps, sizes, plain)
+    return site_laws(quenched, read, dps, {})
 
 
 def site_laws(
@@ -176,7 +168,11 @@ def site_laws(
     sizes: Mapping[Any, Any],
     plain: Mapping[Any, Any] = MappingProxyType({}),
 ) -> dict[Kind, SiteLaw]:
-    """The same of values that :func:`symcavity.evaluate.numbers.read_law` has read."""
+    """The same of values that :func:`symcavity.evaluate.numbers.read_law` has read.
+
+    Declared laws may hold parameters, whose values are ``plain``; one with a parameter that is sought is left out:
+    equations hold no average over a finite law that was declared.
+    """
     kinds = sorted_kinds([FEATURE, DATUM, *(kind for q in quenched for kind in q.slots)])
     laws = {kind: SiteLaw() for kind in kinds}
     arrays: dict[Kind, list[tuple[Quenched, Any]]] = {kind: [] for kind in kinds}

@@ -10,13 +10,14 @@ import numpy as np
 
 from symcavity.algebra.legendre import legendre
 from symcavity.evaluate.averages.grids import REACH
+from symcavity.evaluate.constants import NEWTON
 from symcavity.shapes.sampling import DEFAULT, gaussian_scrambles
 
 ALONG, PARTS = 14, 4  # of rays: nodes a panel, panels without any switching
 TURNS, CLOSE = 6, 2.0  # panels of a turn; lines this close to the origin are met at more radii
 AT = (0.02, 0.2, 1.0, 3.0, REACH)
 APART = 1e-13  # what ends of panels are at least from each other
-STEPS, AGREED = 100, 1e-9  # of a search for a change of sign, and how long, of the interval, the last of them is
+AGREED = 1e-9  # of an interval: how long the last step of a search for a change of sign is
 
 
 def spread(rank: int, numbers: Sequence[int], count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -197,7 +198,7 @@ def sign_changes(
     outer = [[end.copy(), value.copy()] for end, value in zip(beyond, values_beyond, strict=True)]
     width = ends[1] - ends[0]
     place, todo = (ends[0] + ends[1]) / 2, np.arange(len(ends[0]))
-    for k in range(STEPS):
+    for k in range(NEWTON):
         low, high = at[0][0][todo], at[1][0][todo]
         best, near = (low + high) / 2, high - low
         if k % 3 < 2:

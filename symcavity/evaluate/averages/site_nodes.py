@@ -18,7 +18,8 @@ from symcavity.algebra.compiled import compiled as function
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.legendre import legendre
-from symcavity.evaluate.averages.grids import COUNT, REACH
+from symcavity.evaluate.averages.grids import REACH
+from symcavity.evaluate.averages.inversion import COUNT
 from symcavity.evaluate.averages.quenched import SiteLaw
 from symcavity.evaluate.watch import tick
 from symcavity.model.averages import Average, SiteResponse

@@ -18,7 +18,7 @@ from sympy import Add, Dummy, Expr, Mul, Symbol, exp
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.node import holds
 from symcavity.algebra.tails import log_gamma
-from symcavity.evaluate.averages.grids import invert
+from symcavity.evaluate.averages.inversion import invert
 from symcavity.evaluate.averages.peaks import Peak
 
 CLOSE = 0.1  # of a width, or nearer

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from symcavity.errors import NotConverged
+from symcavity.evaluate.constants import BRACKETED
 
 Law = Callable[[np.ndarray], tuple[Any, Any, Any]]  # the slope of the well, its curvature, and the well
 
 EVEN, LEVELLED, CLOSER, OUTWARDS = 129, 128, 17, 40  # points: at equal distances or changes; at a turn; outwards
-ZOOMS, POLISHED, DOUBLINGS = 2, 40, 500
+ZOOMS, POLISHED = 2, 40
 SIZES, STRIDE = 320, 8  # powers of two at which places are looked for
 DONE, ROUNDING = 4e-15, 1e-14
 
@@ -167,7 +168,7 @@ def _ends(at: Any, reach: float, rows: int, *, each: bool) -> np.ndarray:
     size = _size(at, reach, rows)
     for way in (-1.0, 1.0):
         far = size
-        for _ in range(DOUBLINGS):
+        for _ in range(BRACKETED):
             steps = np.geomspace(1.0, 2.0**12, 25)
             beyond = way * at(way * far[:, None] * steps)[0]
             todo = ~np.all(beyond > reach, axis=-1)

@@ -13,6 +13,7 @@ from symcavity.evaluate.averages.gaussian_laws import absorb, gaussian_laws
 from symcavity.evaluate.certificates.enclosed import Undecided
 from symcavity.evaluate.certificates.enclosure import Enclosure
 from symcavity.evaluate.certificates.jets import Jet
+from symcavity.evaluate.constants import BITS
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.watch import tick
@@ -77,7 +78,7 @@ def enclosable(task: Task, given: Given) -> tuple[Enclosure, list[Any]]:
     laws = {kind: replace(law, continuous=_exact(law.continuous)) for kind, law in given.laws.items()}
     gaussian = {q: v for law in laws.values() for q, v in gaussian_laws(law.continuous).items()}
     equations = [absorb(e.difference, gaussian).xreplace(task.units) for e in task.equations]
-    balls = Enclosure(laws, int(given.dps * 3.33) + BEYOND)
+    balls = Enclosure(laws, int(given.dps * BITS) + BEYOND)
     for e in equations:
         balls.check(e)
     return balls, equations

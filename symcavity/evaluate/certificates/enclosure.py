@@ -229,34 +229,6 @@ class Enclosure(Arithmetic):
         if not marks and low is None and high is None:
             marks = [Jet(arb(centre))]
 
-        def size(expr: Expr, place: Jet, scale: Any) -> Any:
-            """What the largest component contributes near a place; None where it is not finite."""
-            try:
-                found = self(expr, {**base, y: place})
-            except (Undecided, ZeroDivisionError):
-                return None
-            sizes = [abs(v * scale).upper() for v in (found.v, *found.d)]
-            return reduce(arb.max, sizes) if all(v.is_finite() for v in sizes) else None
-
-        def walk(expr: Expr, anchor: Jet, start: Jet, ratio: float) -> list[Jet]:
-            """Places until nothing is left to integrate beyond the last."""
-            gap, places, most, small = start - anchor, [start], arb(0), 0
-            while small < 2:
-                gap = gap.scaled(ratio)
-                places.append(anchor + gap)
-                here = size(expr, places[-1], gap.v)
-                if len(places) > PLACES:
-                    raise Undecided(
-                        f"The average over {variable} is not enclosed: it does not settle in a tail or at an end.",
-                        None,
-                        hint="more digits; a law with a bounded density",
-                    )
-                if here is None:
-                    continue
-                most = most.max(here)
-                small = small + 1 if here <= most * arb(2) ** (-self.bits - 10) else 0
-            return places
-
         out = []
         for a, b in pairwise([low, *sorted(marks, key=_middle), high]):
             known = [e for e in (a, b) if e is not None]
@@ -268,10 +240,10 @@ class Enclosure(Arithmetic):
                 anchor, ratio, onwards = (other, OUTER, OUTWARDS) if end is None else (end, INNER, 1 / OUTWARDS)
                 near = abs((middle - anchor).v).upper() / 16
                 around = Jet(acb(anchor.v + arb(0, near), arb(0, near)), anchor.d)
-                if end is not None and size(expr, around, arb(1)) is not None:
+                if end is not None and self._size(expr, around, arb(1), y, base) is not None:
                     part.ends = [*part.ends[::way], end]
                 else:
-                    places = walk(expr, anchor, middle, ratio)
+                    places = self._walk(expr, anchor, middle, ratio, y, base, variable)
                     part.ends = part.ends[::way] + places[1:]
                     part.tails.append((anchor, places[-1], onwards))
                 part.ends = part.ends[::way]
@@ -279,6 +251,36 @@ class Enclosure(Arithmetic):
                 del part.ends[1]
             out.append(part)
         return out
+
+    def _size(self, expr: Expr, place: Jet, scale: Any, y: Symbol, base: Mapping[Any, Jet]) -> Any:
+        """What the largest component contributes near a place; None where it is not finite."""
+        try:
+            found = self(expr, {**base, y: place})
+        except (Undecided, ZeroDivisionError):
+            return None
+        sizes = [abs(v * scale).upper() for v in (found.v, *found.d)]
+        return reduce(arb.max, sizes) if all(v.is_finite() for v in sizes) else None
+
+    def _walk(
+        self, expr: Expr, anchor: Jet, start: Jet, ratio: float, y: Symbol, base: Mapping[Any, Jet], variable: Any
+    ) -> list[Jet]:
+        """Places until nothing is left to integrate beyond the last."""
+        gap, places, most, small = start - anchor, [start], arb(0), 0
+        while small < 2:
+            gap = gap.scaled(ratio)
+            places.append(anchor + gap)
+            here = self._size(expr, places[-1], gap.v, y, base)
+            if len(places) > PLACES:
+                raise Undecided(
+                    f"The average over {variable} is not enclosed: it does not settle in a tail or at an end.",
+                    None,
+                    hint="more digits; a law with a bounded density",
+                )
+            if here is None:
+                continue
+            most = most.max(here)
+            small = small + 1 if here <= most * arb(2) ** (-self.bits - 10) else 0
+        return places
 
     def _integral(self, integrand: Expr, z: Symbol, segments: Sequence[OnePiece], env: dict[Any, Jet]) -> Jet:
         """The integral of an expression over segments, with ends that move along with the unknowns."""

@@ -10,6 +10,7 @@ from sympy import Symbol, lambdify
 
 from symcavity.algebra.precision import digits_of_user, given_out, is_mpf, mp
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged, SeveralSolutions, SymcavityError, ValuesError
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.evaluate.numbers import check_sign, exact_value
 from symcavity.model.ranges import check_ranges
 
@@ -96,7 +97,7 @@ def each(
     columns = []
     for symbol, value in zip(arguments, points, strict=True):
         array = np.asarray(value, dtype=object)
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and dps > 15:
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and dps > IN_DOUBLE:
             exact_value(float(value.flat[0]) if value.size else 0.5, str(symbol), dps)  # refuses
         read = [_read(v, symbol, dps, errors) for v in array.reshape(-1)]
         flat = np.empty(len(read), dtype=object)
@@ -129,7 +130,7 @@ def _read(value: Any, symbol: Symbol, dps: int, errors: str) -> Any:
         exact = value if is_mpf(value) and mp.isfinite(value) else exact_value(value, str(symbol), dps)
         check_sign(symbol, exact)
     except SymcavityError:
-        if errors == "raise" or (isinstance(value, float) and np.isfinite(value) and dps > 15):
+        if errors == "raise" or (isinstance(value, float) and np.isfinite(value) and dps > IN_DOUBLE):
             raise
         return None
     return exact

@@ -21,6 +21,7 @@ from symcavity.evaluate.averages.integrals import LAWS, Pass
 from symcavity.evaluate.averages.kinks import kinks
 from symcavity.evaluate.averages.quenched import MANY_SITES, SiteLaw
 from symcavity.evaluate.closed_map import INTEGRALS, ClosedMap
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.evaluate.given.own_units import SymbolUnits
 from symcavity.evaluate.given.sizes import sized
 from symcavity.evaluate.watch import tick
@@ -352,7 +353,7 @@ class Given:
         """Whether double precision serves: few digits, and many sites or numerical averages."""
         if self.double:
             return True
-        if self.dps > 15:
+        if self.dps > IN_DOUBLE:
             return False
         return self.is_ruled(task) or self.sites > MANY_SITES
 

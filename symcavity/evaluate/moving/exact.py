@@ -7,18 +7,19 @@ covariances of the cavity fields and the kernels follow row by row. Numbers are 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from itertools import product
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sympy import Add, Expr, Integer, S
+from sympy import Expr, Integer, S
 
 from symcavity.algebra.precision import mp
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.evaluate.moving.linear_laws import linear_in, multiplying, refuse_nonlinear, shares_at
 from symcavity.evaluate.moving.masks import Masked, without_masks
 from symcavity.evaluate.moving.moments import average
-from symcavity.evaluate.moving.plan import MovingPlan, Term, mean_of
+from symcavity.evaluate.moving.monomials import Moments, add_to
+from symcavity.evaluate.moving.plan import MovingPlan, Term
 from symcavity.evaluate.moving.shares import Monomial, NotLinearLaw, Share, number_of
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
@@ -49,8 +50,9 @@ class ExactRun:
         self.plan, self.steps, self.dps = plan, steps, dps
         self.first = plan.motion.first
         self.number = number_of(dps)
-        self.dtype = float if dps is not None and dps <= 15 else object
+        self.dtype = float if dps is not None and dps <= IN_DOUBLE else object
         self.zero, self.one = self.number(Integer(0)), self.number(Integer(1))
+        self.moments = Moments(plan.values.laws, self.number)
         self.rows, self.masked = plan.rows, dict[SiteQuantity, Masked]()
         self._check()
         self.columns: dict[Kind, dict[tuple[RandomField, int], int]] = {kind: {} for kind in plan.sites}
@@ -66,7 +68,6 @@ class ExactRun:
         self.kernels: dict[str, Any] = {}
         self.ready: dict[str, int] = {}
         self._forms: dict[Any, Any] = {}
-        self._moments: dict[Monomial, Any] = {}
         with self.precise():
             self._run()
 
@@ -105,8 +106,8 @@ class ExactRun:
             if isinstance(q.family, Noise):
                 variance = self.number(self.plan.values.put_into(q.family.variance))
             else:
-                mean = self.moment(q)
-                variance = self.moment(q**2) - mean * mean
+                mean = self.moments.of(q)
+                variance = self.moments.of(q**2) - mean * mean
             slopes = share.slopes[q] = self.zeros((self.steps + 1 - self.first, self.size[kind]))
             share.constants[q] = [{S.One: mean} if mean else {} for _ in slopes]
             for step in range(count):
@@ -177,7 +178,7 @@ class ExactRun:
                     e_slopes, e_constants = emission
                     at += value * (back @ e_slopes[: len(back)])
                     for k, b in enumerate(back):
-                        _add(total, e_constants[k], value * b)
+                        add_to(total, e_constants[k], value * b)
             constants[here] = total
             if q in self.masked:
                 self._add_masked(q, share, t, step)
@@ -186,10 +187,10 @@ class ExactRun:
         """One more source of a state: what its mask adds beyond its mean, of this variance."""
         one, cov, column = self.masked[q], share.scaled, self.added[q] + step
         inside, constant = self._form(one.inside, share, t)
-        mean = self.moment(one.mask)
+        mean = self.moments.of(one.mask)
         assert cov is not None  # noqa: S101 - made before the first step
-        size = self.mean(constant, constant) + (self.zero if inside is None else inside @ (cov @ inside))
-        cov[column, column] = (self.moment(one.mask**2) - mean * mean) * size
+        size = self.moments.mean(constant, constant) + (self.zero if inside is None else inside @ (cov @ inside))
+        cov[column, column] = (self.moments.of(one.mask**2) - mean * mean) * size
         share.slopes[q][self.place(q, step)][column] = self.one
 
     def _parts(self, expr: Expr, share: Share, t: int) -> list[tuple[Any, Any, Any]]:
@@ -198,7 +199,7 @@ class ExactRun:
             states = self.linear(expr)
             parts: list[tuple[Any, Any, Any]] = [(q, self._value(expr.diff(q), share, t), None) for q in states]
             rest = expr.xreplace(dict.fromkeys(states, S.Zero))
-            self._forms[key] = [*parts, (None, None, self._constant(self._timed(rest, t), share))]
+            self._forms[key] = [*parts, (None, None, self.moments.constant(self._timed(rest, t).xreplace(share.known)))]
         return self._forms[key]
 
     def _timed(self, expr: Expr, t: int) -> Expr:
@@ -207,15 +208,6 @@ class ExactRun:
     def _value(self, expr: Expr, share: Share, t: int) -> Any:
         return self.number(self._timed(expr.xreplace(share.known), t))
 
-    def _constant(self, expr: Expr, share: Share) -> dict[Monomial, Any]:
-        """What quenched parameters and numbers add, by monomials."""
-        out: dict[Monomial, Any] = {}
-        for term in Add.make_args(expr.xreplace(share.known).expand()):
-            number, monomial = term.as_independent(SiteQuantity, as_Add=False)
-            if number != 0:
-                _add(out, {monomial: self.number(number)}, self.one)
-        return out
-
     def _form(self, expr: Expr, share: Share, step: int) -> tuple[np.ndarray, dict[Monomial, Any]]:
         """An expression in states at one time, as slopes and constants."""
         kind = next(iter(next(iter(self.linear(expr))).site)) if self.linear(expr) else None
@@ -223,11 +215,11 @@ class ExactRun:
         slopes: Any = None if kind is None else self.zeros((self.size[kind],))
         for state, factor, constant in self._parts(expr, share, step):
             if state is None:
-                _add(total, constant, self.one)
+                add_to(total, constant, self.one)
                 continue
             here = self.place(state, step + (0 if state.time is None else lag_of(state.time)))
             slopes += factor * share.slopes[state.now][here]
-            _add(total, share.constants[state.now][here], factor)
+            add_to(total, share.constants[state.now][here], factor)
         return slopes, total
 
     def _emitted(self, expr: Expr, share: Share, last: int) -> tuple[np.ndarray, list[dict[Monomial, Any]]]:
@@ -355,25 +347,14 @@ class ExactRun:
                 cov = share.scaled
                 assert cov is not None  # noqa: S101 - made before the first step
                 part = part + rows[: last + 1, :n] @ (cov[:n, :n] @ slopes[:n])
-            others = constants[: last + 1] if constants is not None else [self._constant(second, share)] * (last + 1)
+            if constants is None:
+                constants = [self.moments.constant(second.xreplace(share.known))] * (last + 1)
+            others = constants[: last + 1]
             for monomial in dict.fromkeys(m for other in others for m in other):
-                value = self.mean(constant, {monomial: self.one})
+                value = self.moments.mean(constant, {monomial: self.one})
                 part = part + value * self._numbers([other.get(monomial, self.zero) for other in others])
             out = out + share.weight * part
         return out
-
-    def mean(self, one: Mapping[Monomial, Any], two: Mapping[Monomial, Any], weight: Monomial = S.One) -> Any:
-        """The average of a product of what quenched parameters add to two quantities, times a weight."""
-        out = self.zero
-        for (a, x), (b, y) in product(one.items(), two.items()):
-            out = out + x * y * self.moment(a * b * weight)
-        return out
-
-    def moment(self, monomial: Monomial) -> Any:
-        """The average of a product of quenched parameters."""
-        if monomial not in self._moments:
-            self._moments[monomial] = self.number(mean_of(self.plan.values.laws, monomial))
-        return self._moments[monomial]
 
     # -- observables -------------------------------------------------------------------------------
 
@@ -398,8 +379,3 @@ def _explicit(expr: Expr, time: Any) -> bool:
 
 def _same(first: Expr, second: Expr, plan: MovingPlan) -> bool:
     return first == second.xreplace({plan.second: plan.time})
-
-
-def _add(total: dict[Monomial, Any], more: Mapping[Monomial, Any], factor: Any) -> None:
-    for monomial, value in more.items():
-        total[monomial] = total[monomial] + factor * value if monomial in total else factor * value

@@ -16,6 +16,7 @@ from sympy import Abs, Expr, Heaviside, Max, Min, Piecewise, Symbol, sign
 from symcavity.algebra.compiled import compiled
 from symcavity.algebra.precision import exact_function, mp
 from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.evaluate.constants import BITS, IN_DOUBLE
 
 MOST, MOST_EXACT = 1024, 512  # coefficients, in double and in digits: the latter take long
 FIRST = 64
@@ -68,8 +69,8 @@ class Profile:
         return self._known[key]
 
     def _expanded(self, mean: Any, variance: Any, dps: int) -> Any:
-        count, before, most = FIRST, None, MOST if dps <= 15 else MOST_EXACT
-        close: Any = 1e-14 if dps <= 15 else mp.mpf(10) ** (-dps - 3)
+        count, before, most = FIRST, None, MOST if dps <= IN_DOUBLE else MOST_EXACT
+        close: Any = 1e-14 if dps <= IN_DOUBLE else mp.mpf(10) ** (-dps - 3)
         while count <= most and variance < self._slow.get(dps, mp.inf):
             found = self._projected(mean, variance, count, dps)
             here = np.array(found)
@@ -125,7 +126,7 @@ class Profile:
 
     def _projected(self, mean: Any, variance: Any, count: int, dps: int) -> Any:
         nodes, basis = _basis(count, dps)
-        if dps <= 15:
+        if dps <= IN_DOUBLE:
             with np.errstate(all="ignore"):
                 return basis @ np.broadcast_to(self._double(float(mean) + float(variance) ** 0.5 * nodes), nodes.shape)
         scale, bits = mp.sqrt(variance), _bits(dps)
@@ -140,10 +141,10 @@ def _basis(count: int, dps: int) -> tuple[Any, Any]:
     With digits they are whole numbers in a fine unit, with the root of the Gaussian weight only: the recurrence
     multiplies errors by as much as the other root makes small.
     """
-    step = 0.8 / count**0.5 * (1 if dps <= 15 else 30 / (dps + 15))
+    step = 0.8 / count**0.5 * (1 if dps <= IN_DOUBLE else 30 / (dps + 15))
     reach = 2 * np.sqrt((max(dps, 15) + 5) * np.log(10)) + 2
     places = range(-int(reach / step), int(reach / step) + 1)
-    if dps <= 15:
+    if dps <= IN_DOUBLE:
         nodes = step * np.array(places)
         rows = [step * np.exp(-(nodes**2) / 2) / np.sqrt(2 * np.pi)]
         for k in range(1, count):
@@ -164,7 +165,7 @@ def _basis(count: int, dps: int) -> tuple[Any, Any]:
 
 def _bits(dps: int) -> int:
     """The bits behind the point of numbers that are whole numbers in a finer unit: sums of many are quick."""
-    return int(3.33 * (dps + 15)) + 20
+    return int(BITS * (dps + 15)) + 20
 
 
 def _fixed(values: Any, bits: int) -> np.ndarray:

@@ -59,9 +59,9 @@ def _products(run: Any, one: Any, two: Any, weight: Expr, share: Share, steps: n
                     "averages of products of two states",
                     'evolve(..., method="paths")',
                 )
-            out = out + value * run.moment(monomial) * (first[:, :n] @ cov[:n, :n] @ second[:, :n].T)
+            out = out + value * run.moments.of(monomial) * (first[:, :n] @ cov[:n, :n] @ second[:, :n].T)
         for j, k in np.ndindex(*out.shape):
-            out[j, k] = out[j, k] + value * run.mean(a[j], b[k], monomial)
+            out[j, k] = out[j, k] + value * run.moments.mean(a[j], b[k], monomial)
     return out
 
 

@@ -17,6 +17,7 @@ from sympy import Expr
 from symcavity.algebra.legendre import exact_legendre
 from symcavity.algebra.precision import exact_function, mp
 from symcavity.evaluate.bracket import root_between
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.evaluate.moving.lyapunov import largest_exponent
 from symcavity.evaluate.moving.site_law import LawWithoutMemory, X
 from symcavity.evaluate.undefined import where_defined
@@ -172,7 +173,7 @@ def _refined(law: LawWithoutMemory, low: float, high: float, of: str, dps: int) 
         return getattr(Potential(law, v, digits), of) / v**2
 
     root = mp.mpf(root_between(lambda v: float(value(v, 15)), low, high, xtol=1e-15 * low, rtol=1e-14))
-    if dps <= 15:
+    if dps <= IN_DOUBLE:
         return root
     before = root * (1 + mp.mpf(10) ** -8)
     f, g = value(before, dps), value(root, dps)

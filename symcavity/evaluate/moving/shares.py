@@ -10,6 +10,7 @@ import numpy as np
 from sympy import Expr
 
 from symcavity.evaluate.averages.compiler import to_mpf
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.model.quantities import SiteQuantity
 
 Number = Callable[[Expr], Any]
@@ -24,7 +25,7 @@ def number_of(dps: int | None) -> Number:
     """How exact values become numbers: fractions for None, doubles up to 15 digits, more digits beyond."""
     if dps is None:
         return _fraction
-    return float if dps <= 15 else to_mpf
+    return float if dps <= IN_DOUBLE else to_mpf
 
 
 class NotRational(ValueError):

@@ -10,6 +10,7 @@ from sympy import Add, Expr
 from symcavity.algebra.precision import exact_function, mp, with_digits
 from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw
 from symcavity.evaluate.averages.compiler import to_mpf
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.evaluate.moving.hermite import Profile, common, mehler
 from symcavity.evaluate.moving.lag import Lag
 from symcavity.evaluate.moving.linear_memory import LinearMemory
@@ -69,7 +70,7 @@ class Stationary:
         return Waves(self.law, self.state)
 
     def _out(self, value: Any) -> Any:
-        return float(value) if self.dps <= 15 else with_digits(value, self.dps)
+        return float(value) if self.dps <= IN_DOUBLE else with_digits(value, self.dps)
 
     def __getitem__(self, key: Any) -> Any:
         """An observable: a number, or of two open times a function of the lag.
@@ -157,7 +158,7 @@ def stationary(
         with mp.workdps(dps + 20):
             found = [LinearMemory(law)] if law.echoes else particles(law, dps)
     except UnsupportedLaw:
-        if until is None or dps > 15:
+        if until is None or dps > IN_DOUBLE:
             raise
         return recurring(theory, values, until, step, paths, seed)
     if len(found) == 1:

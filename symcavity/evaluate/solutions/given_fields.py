@@ -14,6 +14,7 @@ from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.evaluate.averages.integrals import Pass
 from symcavity.evaluate.averages.quenched import SiteLaw
+from symcavity.evaluate.constants import NEWTON
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.method.pair_given import GivenFields, GivenPart
 from symcavity.model.averages import Average
@@ -25,7 +26,6 @@ ENDS = 3.2  # of the variable in which nodes crowd at an end
 GAUSS = (3, 6)  # nodes of the first rules, which are exact where the sites' means are linear or quadratic
 COARSEST, LEVELS = 0.5, 6  # the step of the trapezoidal rule after them, and how often it is halved
 TOGETHER = 500  # sites
-STEPS = 100  # of Broyden's method
 CLOSED = 1e-13  # what overlaps of two draws may differ from their closures by, in units of those of one
 
 Line = tuple[np.ndarray, np.ndarray]  # points and weights
@@ -171,7 +171,7 @@ class GivenNumbers:
         whole = np.array([max(abs(self._known(one)), np.finfo(float).tiny) for one, _ in self.given.overlaps.values()])
         now, turn = np.array([self.overlaps[s] for s in names]), np.eye(len(names))
         gap = self._map(now, level) - now
-        for _ in range(STEPS):
+        for _ in range(NEWTON):
             if np.all(abs(gap) <= CLOSED * whole):
                 return
             step = turn @ gap

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,23 +12,21 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.precision import alone, given_out, mp
-from symcavity.errors import DeclarationError, NotConverged, UnsupportedLaw, ValuesError
+from symcavity.errors import DeclarationError, NotConverged, ValuesError
 from symcavity.evaluate.averages.cancelling import NOTHING, followed
 from symcavity.evaluate.averages.tails import check_tails
 from symcavity.evaluate.averages.twice import evaluate_twice, limited
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.evaluate.given.sizes import completed, ratio_named, sized
 from symcavity.evaluate.given.values import GUARD, GUARDS, Given, Task
 from symcavity.evaluate.solutions.residuals import extended, gaps
 from symcavity.evaluate.solutions.scattering import Scattering
-from symcavity.method.eliminate import tidy_arguments
+from symcavity.evaluate.solutions.told import told, told_in_html
+from symcavity.method.tidy import tidy_arguments
 from symcavity.model.content import without
-from symcavity.model.exact import is_random
 from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import SiteQuantity
 from symcavity.shapes.sampling import SCRAMBLES
-
-SHOWN = 10  # digits that a solution in double has, or says that it has not
-IN_DOUBLE = 15  # digits up to which integrals that an observable needs are taken in double
 
 Values = dict[Symbol, Any]
 
@@ -201,7 +198,7 @@ class Solution(Scattering):
         plain = isinstance(key, str) or (type(key) is Symbol and key not in self.values)
         if plain and str(key) in (symbols := self.named()):  # which a name tells, whatever its assumptions
             return symbols[str(key)]
-        if isinstance(key, Basic) and key.has(Float) and self.dps > 15:
+        if isinstance(key, Basic) and key.has(Float) and self.dps > IN_DOUBLE:
             raise ValuesError(
                 f"The observable {key!s:.80} holds a float, and {self.dps} digits were requested.",
                 "exact numbers: integers, Rational",
@@ -363,49 +360,12 @@ class Solution(Scattering):
         return min(max(int(known), 0), self.dps)
 
     def __str__(self) -> str:
-        rough = self.digits < min(self.dps, SHOWN)  # no more digits than there are
-        digits = max(self.digits, 1) if rough else max(self.dps, 6)
-        lines = [" at ".join(["Solution", *filter(None, [self._point()])])]
-        lines += [f"  {s!s:<18} = {mp.nstr(v, digits)}" for s, v in self.rows()]
-        with suppress(UnsupportedLaw, NotConverged):
-            lines.append(f"  stability          = {self.gain_in_words()}  (stable below 1)")
-        lines.append(f"  residual           = {mp.nstr(self.residual, 3)}")
-        if rough:
-            said = "no digit" if not self.digits else f"about {digits} digit{'s' if digits > 1 else ''}"
-            lines.append(f"  known to           : {said}, for averages are not known to more in double")
-        lines += [f"  note               : {remark}" for remark in self.remarks]
-        if self.certified is not None:
-            lines.append("  certified          : exactly one solution in the box of .certified")
-        return "\n".join(lines)
+        return told(self)
 
     __repr__ = __str__
 
-    def _point(self) -> str:
-        """Where it was solved, in a line."""
-        return ", ".join(f"{k} = {_brief(v)}" for k, v in {**self.given.told, **self.beside}.items())
-
     def _repr_html_(self) -> str:
-        from symcavity.writing.displays import Formula, html
-
-        digits = max(self.dps, 6)
-        rows: list[tuple[str, str]] = [(Formula.of(s), mp.nstr(v, digits)) for s, v in self.rows()]
-        with suppress(UnsupportedLaw, NotConverged):
-            rows.append(("stability", f"{self.gain_in_words()} (stable below 1)"))
-        rows.append(("residual", mp.nstr(self.residual, 3)))
-        rows += [("note", remark) for remark in self.remarks]
-        return html(["", "value"], rows, str(self).splitlines()[0])
-
-
-def _brief(value: Any) -> str:
-    """Return a value in a few words: long arrays by their number of entries."""
-    if is_random(value):
-        return str(value.pspace.distribution).replace("Distribution", "", 1)
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{k}: {v}" for k, v in value.items()) + "}"
-    if hasattr(value, "__len__") and not isinstance(value, str):
-        entries = [f"{v:.6g}" if isinstance(v, float) else str(v) for v in value]
-        return f"[{', '.join(entries)}]" if len(entries) <= 6 else f"{len(entries)} values"
-    return str(value)
+        return told_in_html(self)
 
 
 def _free(expr: Expr) -> set[Any]:

@@ -12,6 +12,7 @@ from symcavity.algebra.precision import mp
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.averages.quenched import SiteLaw
 from symcavity.evaluate.averages.site_nodes import SiteNodes
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.evaluate.given.values import GUARD
 from symcavity.evaluate.solutions.table import SolutionTable
 from symcavity.method.close import kind_of_body
@@ -21,8 +22,6 @@ from symcavity.method.theory import Theory
 from symcavity.model.averages import Average
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Global
-
-IN_DOUBLE = 15  # digits up to which averages are taken in double
 
 
 class Spreads:

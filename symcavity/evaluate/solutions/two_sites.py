@@ -11,6 +11,7 @@ from sympy import Expr
 from symcavity.algebra.precision import alone, given_out, mp, with_digits
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.evaluate.averages.quenched import SiteLaw
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.evaluate.given.values import GUARD
 from symcavity.evaluate.solutions.given_fields import GivenNumbers
 from symcavity.evaluate.solutions.table import SolutionTable
@@ -19,8 +20,6 @@ from symcavity.method.pair import Pair
 from symcavity.method.reach import unreached
 from symcavity.model.kinds import FEATURE
 from symcavity.model.quantities import Quenched
-
-DOUBLE = 15  # digits
 
 
 @dataclass(frozen=True)
@@ -72,10 +71,10 @@ def checked_pair(solution: SolutionTable, pair: Pair, stability: Any) -> Pair:
     pair = pair.without(still)
     if pair.given is None and not _is_balanced(solution, pair):
         pair = pair.beside_means()
-    if pair.given is not None and solution.dps > DOUBLE:
+    if pair.given is not None and solution.dps > IN_DOUBLE:
         raise UnsupportedLaw(
             f"{solution.dps} digits were requested of covariances of sites whose fields have a given part.",
-            f"{DOUBLE} digits: averages over these parts are taken in double",
+            f"{IN_DOUBLE} digits: averages over these parts are taken in double",
         )
     return pair
 

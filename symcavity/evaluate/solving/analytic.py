@@ -42,6 +42,7 @@ from symcavity.algebra.precision import alone, mp
 from symcavity.errors import NotConverged, UnsupportedLaw, ValuesError
 from symcavity.evaluate.averages.digits import ExactPass
 from symcavity.evaluate.averages.integrals import Pass
+from symcavity.evaluate.constants import NEWTON
 from symcavity.evaluate.given.complex_values import environment, read_complex
 from symcavity.evaluate.given.values import GUARD, Given, Task
 from symcavity.evaluate.solutions.analytic import AnalyticSolution
@@ -52,7 +53,6 @@ from symcavity.model.averages import Average
 
 NOT_ANALYTIC = (Abs, sign, Max, Min, Piecewise, Heaviside, re, im, conjugate, arg)
 INTEGRATED = (GaussianAverage, ImplicitAverage, NumberedAverage)
-STEPS = 40
 SUPPORTED = "systems whose laws are all linear, with responses, squares and products of states"
 
 
@@ -265,7 +265,7 @@ def _polished(closed: AnalyticMap, given: Given, root: np.ndarray) -> tuple[list
     with mp.workdps(given.dps + GUARD):
         inverse = mp.matrix(np.linalg.inv(closed.gap(given, root)[1]).tolist())
         x, last = [mp.mpc(v) for v in root.tolist()], mp.inf
-        for _ in range(STEPS):
+        for _ in range(NEWTON):
             tick("the digits of a resolvent")
             move = list(inverse * mp.matrix(closed.gap_exactly(given, x)))
             x = [v - d for v, d in zip(x, move, strict=True)]

@@ -63,11 +63,9 @@ def state_evolution(search: Search) -> Outcome:
     if root is not None:
         return _finished(search, root)
     if search.whole.patient and not search.given.solve_for:
-        if isinstance(limit := at_rest(search), Found):
-            return limit
         said = f"The closed equations at {where(search.given)} did not settle when they were iterated."
         hint = "guess=, the values of a solution nearby; weaker fields, as with stronger penalties"
-        return Lost(f"{said} {search.whole.why}".rstrip(), hint=hint, is_last=True)
+        return Lost(f"{said} {search.whole.why}".rstrip(), hint=hint, left=(AT_REST,))
     return Lost()
 
 
@@ -124,7 +122,7 @@ def roots_of_core(search: Search) -> Outcome:
         if admitted:
             return search.chosen(admitted)
         if search.effort == "near":
-            return Lost(is_last=True)
+            return Lost(left=())
     roots = roots_of(system, None, STARTS if every else FEW, every=every)
     admitted = search.admitted(roots, first=not every)
     if not admitted and not every and len(system.left) == 1:  # the first root is not always the admissible one
@@ -172,13 +170,14 @@ def _may_rest(search: Search) -> bool:
     return search.seen is None or search.seen.is_at_rest or search.is_at_boundary
 
 
+AT_REST = "states at rest"
 ATTEMPTS = (
     Attempt("state evolution", lambda s: s.is_mapped or (s.is_large and s.whole.is_square), state_evolution),
     Attempt("range of an explicit load", lambda s: bool(s.given.solve_for), explicit_load),
     Attempt("saddle", lambda s: saddle_attempt.applies(s.task, s.given), saddle),
     Attempt("tight conditions", lambda s: s.tightening is not None, where_tight),
     Attempt("continuation of the map", lambda s: _at_given_values(s) and not s.is_at_boundary, continued_map),
-    Attempt("states at rest", lambda s: _at_given_values(s) and _may_rest(s), at_rest),
+    Attempt(AT_REST, lambda s: _at_given_values(s) and _may_rest(s), at_rest),
     Attempt("roots of what elimination leaves", lambda _: True, roots_of_core),
     Attempt("signs", lambda _: True, by_signs),
     Attempt("the load along the parameter", lambda s: bool(s.given.solve_for), by_load),
@@ -268,16 +267,22 @@ def solve_given(
         If all attempts were lost.
     """
     search = Search(task, given, observable, guess, effort=effort)
-    for attempt in ATTEMPTS:
+    todo, named = list(ATTEMPTS), False
+    while todo:
+        attempt = todo.pop(0)
         tick(attempt.name)
-        outcome = _tried(attempt, search) if attempt.applies(search) else Lost()
+        if not (named or attempt.applies(search)):
+            continue
+        outcome = _tried(attempt, search)
         if isinstance(outcome, Found):
             return outcome.solution
         if isinstance(outcome, Ended):
             raise unsolved(given, outcome)
         search.lost.append(outcome)
-        if outcome.is_last:
-            break
+        if outcome.left is not None:
+            todo, named = [a for a in ATTEMPTS if a.name in outcome.left], True
+    if search.proof is not None:
+        raise unsolved(given, search.proof)
     missed = not_found(search)
     missed.best = given.outward(missed.best) if isinstance(missed.best, Mapping) else missed.best
     raise missed
@@ -289,7 +294,7 @@ def _tried(attempt: Attempt, search: Search) -> Found | Ended | Lost:
         outcome = attempt.run(search)
         if isinstance(outcome, Handover):
             outcome = _from_point(search, outcome.point)
-        return _beyond(search, outcome) if isinstance(outcome, Ended) else outcome
+        return _beyond(search, outcome) if isinstance(outcome, Ended) and outcome.evidence.is_at_rest else outcome
     except SeveralSolutions:
         raise
     except NotConverged as problem:  # averages that have no value, digits that are not reached
@@ -319,15 +324,11 @@ def _finished(search: Search, root: Root) -> Found | Lost:
     return finished(search.task, search.given, root, search.observable)
 
 
-def _beyond(search: Search, ended: Ended) -> Found | Ended | Lost:
-    """Where a proof leaves the states at rest as the one way out: that limit, or the proof."""
-    if not ended.evidence.is_at_rest:
-        return ended
-    if isinstance(limit := at_rest(search), Found):
-        return limit
+def _beyond(search: Search, ended: Ended) -> Lost:
+    """A proof that leaves the states at rest as the one way out."""
     if not search.task.convex:
-        return ended
+        return Lost(left=(AT_REST,), proof=ended)
     # at rest the problem may have its minimum all the same: that there is none is not said
     reasons = "".join(f" {reason}." for reason in dict.fromkeys(ended.complaints))
     said = f"No root was found at {where(search.given)}.{reasons} {ended.evidence} The limit was not found."
-    return Lost(said, hint="simulate(...) of the same values", is_last=True)
+    return Lost(said, hint="simulate(...) of the same values", left=(AT_REST,))

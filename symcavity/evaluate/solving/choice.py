@@ -15,6 +15,7 @@ from symcavity.errors import (
     SeveralSolutions,
     UnstableSolution,
 )
+from symcavity.evaluate.constants import NEWTON
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving.admissible import holds, sift
@@ -26,7 +27,7 @@ from symcavity.evaluate.solving.roots import STARTS
 from symcavity.evaluate.tolerances import tolerances
 
 SMALL = (1e-8, 1e-14)  # moments of states that are nearly at rest
-ROUNDS, SETTLED = 100, 1e-10  # of responses there
+SETTLED = 1e-10  # responses there
 SILENT = (
     "states that are all at rest solve the equations, too; instances begin there, and stay where that repels as well"
 )
@@ -155,7 +156,7 @@ def can_rest(task: Task, given: Given) -> bool:
     answers = [k for k, s in enumerate(closed.mapped) if s in task.responses]
     for small in SMALL:
         x, sent = np.where(moving, closed.start(), small * closed.signs), []
-        for _ in range(ROUNDS):
+        for _ in range(NEWTON):
             found = closed.call(closed.values, x, env, grids)
             if found is None or not np.all(np.isfinite(sent := found[0])):
                 return False

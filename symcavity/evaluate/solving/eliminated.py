@@ -17,11 +17,12 @@ from symcavity.evaluate.averages.digits import ExactPass
 from symcavity.evaluate.averages.integrals import GOAL
 from symcavity.evaluate.averages.twice import CHECK, Twice, limited
 from symcavity.evaluate.closed_map import ClosedMap
+from symcavity.evaluate.constants import LOGARITHMS
 from symcavity.evaluate.given.values import GUARDS, Given, Task
 from symcavity.evaluate.solving.exact_root import GUARD, exact_root
 from symcavity.evaluate.solving.iterate import root_from_afar, root_near
 from symcavity.evaluate.solving.newton import wander
-from symcavity.evaluate.solving.roots import ROUGH, STARTS, WIDE, Unknown, find_roots, starting_points
+from symcavity.evaluate.solving.roots import ROUGH, STARTS, Unknown, find_roots, starting_points
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.undefined import where_defined
 from symcavity.model.equations import Equation
@@ -208,7 +209,7 @@ def _from_afar(system: Eliminated, starts: int, *, every: bool) -> Iterator[np.n
 
     def is_new(x: np.ndarray, apart: float) -> bool:
         t = frame.chart(x)
-        return np.max(np.abs(t)) < WIDE / 2 and not any(np.allclose(t, o, rtol=0, atol=apart) for o in known)
+        return np.max(np.abs(t)) < LOGARITHMS / 2 and not any(np.allclose(t, o, rtol=0, atol=apart) for o in known)
 
     whole = task.closed_map(given)[0]
     for scale in SCALES[: None if every else 1]:  # the whole map may lead to where nothing is eliminated

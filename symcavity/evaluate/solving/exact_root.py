@@ -13,12 +13,12 @@ from symcavity.errors import NotConverged
 from symcavity.evaluate.averages.cancelling import NOTHING
 from symcavity.evaluate.averages.digits import ExactPass, panel_ends
 from symcavity.evaluate.closed_map import ClosedMap, Root
+from symcavity.evaluate.constants import BITS, NEWTON
 from symcavity.evaluate.watch import tick
 
 GUARD = 8  # digits beyond those asked for
 GAIN = 11  # digits that a step with a Jacobian in double is worth
 FIRST = 14  # digits of the root in double
-MOST = 60
 
 
 def exact_root(
@@ -52,13 +52,13 @@ def exact_root(
     """
     guide = panel_ends(root.averages, root.grids)
     inverse = _inverse(root, held)
-    wide = context(int((dps + 3 * GUARD) * 3.33))
+    wide = context(int((dps + 3 * GUARD) * BITS))
     signs = closed.signs.tolist()
     x = [wide.mpf(root.point[s] or sign * NOTHING) for s, sign in zip(closed.unknowns, signs, strict=True)]
     known, finer, extra = FIRST, 0, closed.lost(root.point, env)
-    wide, most = context(wide.prec + int(extra * 3.33)), extra + 12 * GUARD
+    wide, most = context(wide.prec + int(extra * BITS)), extra + 12 * GUARD
     last = wide.inf
-    for _ in range(MOST):
+    for _ in range(NEWTON):
         tick(f"the digits of a root, {known} of {dps}")
         digits = min(known + GAIN, dps) + GUARD + extra
         step = _step(closed, exact, env, x, inverse, guide, digits, finer, wide)
@@ -72,7 +72,7 @@ def exact_root(
             continue
         if size > last / 4 and known >= dps - GAIN:
             extra, finer = extra + GUARD, finer + 1  # it is rounding, or the rules, that the steps see
-            wide = context(wide.prec + int(GUARD * 3.33))
+            wide = context(wide.prec + int(GUARD * BITS))
             if extra > most:
                 break
         last = size
@@ -121,7 +121,7 @@ def _step(
 ) -> list[Any]:
     """Newton's step with the Jacobian in double; the residual is scaled so that it is a double, too."""
     at = {**env, **dict(zip(closed.unknowns, x, strict=True))}
-    values = [wide.convert(v) for v in exact.at(at, int(digits * 3.33) + 4, guide, finer)]
+    values = [wide.convert(v) for v in exact.at(at, int(digits * BITS) + 4, guide, finer)]
     point = dict(zip(closed.unknowns, x, strict=True))
     gaps = [point[s] - v for s, v in zip(closed.mapped, values, strict=False)]
     gaps += [-v for v in values[len(closed.mapped) :]]

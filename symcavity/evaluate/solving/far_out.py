@@ -9,6 +9,7 @@ import numpy as np
 from sympy import Symbol
 
 from symcavity.algebra.precision import mp
+from symcavity.evaluate.constants import NEWTON
 from symcavity.evaluate.solving.map_at_rest import RestMap, coordinate
 from symcavity.evaluate.watch import tick
 
@@ -17,7 +18,6 @@ CONSTANT = 1.5  # by how much farther, so that no digits of a constant go with t
 SHORT, STRIDE = 0.5, 8.0  # how much farther out at a time, at first and then
 FARTHER = 1.25  # how much farther out a limit with digits is taken once more
 SLOW = 10  # by how much a step may at least be shorter than the one before, without new slopes
-POLISHED = 40  # steps that make many digits of those in double
 
 Polished = tuple[list[Any], list[Any], list[Any]]  # a point, its steps, and where it lies across them
 
@@ -137,7 +137,7 @@ class _FarOut:
         v = [mp.zero] * len(self.moving)
         v += [abs(mp.mpf(float(self.steps[self.lead])))] * (self.gone is None)
         base, found, last, before = self.gap(v), None, mp.zero, mp.zero
-        for _ in range(POLISHED):
+        for _ in range(NEWTON):
             if base is None:
                 return None
             found = self.jacobian(v, base) if last * SLOW >= before else found

@@ -16,8 +16,10 @@ from symcavity.algebra.precision import mp
 from symcavity.errors import FlatMinimum, NotConverged, RoughSolution
 from symcavity.evaluate.averages.quenched import MANY_SITES
 from symcavity.evaluate.closed_map import Root
+from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.evaluate.given.values import Given, Task
-from symcavity.evaluate.solutions.solution import GUARD, SHOWN, Solution
+from symcavity.evaluate.solutions.solution import GUARD, Solution
+from symcavity.evaluate.solutions.told import SHOWN
 from symcavity.evaluate.solving.eliminated import Eliminated, exactly
 from symcavity.evaluate.solving.exact_root import exact_root
 from symcavity.evaluate.solving.iterate import root_near
@@ -31,7 +33,6 @@ from symcavity.model.kinds import N, P
 from symcavity.model.quantities import SiteQuantity
 
 PACKAGE = str(Path(__file__).parents[2])  # that of symcavity, not of this room
-MOST_AT_REST = 15  # digits of a limit with integrals
 MISSED, RUNAWAY = 1e-2, 40  # a residual that is none; powers of ten that no unknown has
 FINE = 1e-10  # so short a last step leaves ten digits
 UNSEEN = mp.mpf(10) ** -2000  # below this no digits of other unknowns tell a difference from zero
@@ -55,11 +56,11 @@ def limit_at_rest(
 ) -> Solution | None:
     """The limit in which states vanish, as the minimum of a convex problem may; None if there is none."""
     rest = None if given.solve_for else at_rest(task, given, recovery)  # a parameter that is looked for has no limit
-    if rest is not None and given.dps > MOST_AT_REST and rest.gap > mp.mpf(10) ** -given.dps:
+    if rest is not None and given.dps > IN_DOUBLE and rest.gap > mp.mpf(10) ** -given.dps:
         raise NotConverged(
-            f"At {where(given)} {rest}. It is known to {MOST_AT_REST} digits only.",
+            f"At {where(given)} {rest}. It is known to {IN_DOUBLE} digits only.",
             rest.limits,
-            hint=f"dps={MOST_AT_REST}",
+            hint=f"dps={IN_DOUBLE}",
         )
     found = None if rest is None else RestingSolution(task, given, rest, observable)
     return None if found is None or not _is_on_its_branch(task, found) else found

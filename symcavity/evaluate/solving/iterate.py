@@ -12,6 +12,7 @@ from symcavity.algebra.anderson import LONGEST, accelerated
 from symcavity.evaluate.averages.cancelling import NOTHING
 from symcavity.evaluate.averages.integrals import Grids
 from symcavity.evaluate.closed_map import ClosedMap, Root
+from symcavity.evaluate.constants import TINIEST
 from symcavity.evaluate.solving.meeting import where_met
 from symcavity.evaluate.solving.newton import forget, newton, newton_many
 from symcavity.evaluate.tolerances import tolerances
@@ -186,7 +187,7 @@ def roots_at_points(
     if not closed.is_square or not arrays:
         return found
     places = np.array([env[k] for k in arrays])
-    scale = np.std(places, axis=1, keepdims=True) + 1e-300
+    scale = np.std(places, axis=1, keepdims=True) + TINIEST
     middle = int(np.argmin(np.sum(((places - np.median(places, axis=1, keepdims=True)) / scale) ** 2, axis=0)))
     if begin is None:
         root = root_from_afar(closed, {k: float(v[middle]) if k in arrays else v for k, v in env.items()})

@@ -9,8 +9,9 @@ import numpy as np
 
 from symcavity.errors import NotConverged
 from symcavity.evaluate.bracket import root_between
+from symcavity.evaluate.constants import NEWTON
 
-_STEPS, _SHORTEST, _MET, _CLOSE, _FARTHEST = 60, 1e-4, 1e-14, 1e-9, 1e12
+_SHORTEST, _MET, _CLOSE, _FARTHEST = 1e-4, 1e-14, 1e-9, 1e12
 
 Conditions = Callable[[np.ndarray], tuple[np.ndarray, Callable[[], np.ndarray]]]
 
@@ -50,7 +51,7 @@ def where_met(conditions: Conditions, start: np.ndarray, near: float = 0.0) -> t
     """
     x = np.array(start, dtype=float)
     value, slope = conditions(x)
-    for _ in range(_STEPS):
+    for _ in range(NEWTON):
         if np.max(np.abs(value)) <= _MET:
             return x, 0.0
         try:

@@ -11,13 +11,14 @@ from symcavity.algebra.anderson import LONGEST
 from symcavity.evaluate.averages.grids import PanelGrid
 from symcavity.evaluate.averages.integrals import LAWS, Grids
 from symcavity.evaluate.closed_map import ClosedMap, Gap, Root
+from symcavity.evaluate.constants import LOGARITHMS
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.watch import tick
 
 ROUGH = 1e-4  # when grids are refined
 TOGETHER = 1 << 16  # nodes of points that are followed together: what fits in the cache of a processor
 STEPS, AT_MANY = 30, 12  # from one point, and from many
-WANDERED, FARTHEST = 60, 46.0  # steps from points that are far away, and logarithms where they are left alone
+WANDERED = 60  # steps from points that are far away
 
 
 def wander(closed: ClosedMap, starts: np.ndarray, env: Mapping[Any, Any]) -> Iterator[np.ndarray]:
@@ -41,7 +42,7 @@ def _wander(closed: ClosedMap, starts: np.ndarray, env: Mapping[Any, Any]) -> It
         value, slope = _defined(closed, x, env, grids)
         step, sound = _steps(value, slope, closed.scale(x))
         length = np.abs(step).max(axis=0)
-        sound &= np.isfinite(length) & (np.abs(t).max(axis=0) < FARTHEST)
+        sound &= np.isfinite(length) & (np.abs(t).max(axis=0) < LOGARITHMS)
         with np.errstate(invalid="ignore"):  # what is infinite is left behind
             t = t - step * (LONGEST / np.maximum(length, LONGEST))
         arrived = sound & (length < tolerances().settled)

@@ -99,8 +99,10 @@ class Lost:
         What to try.
     has_root : bool
         Whether there is a root, and only its digits are missing.
-    is_last : bool
-        Whether nothing else is worth trying.
+    left : tuple of str, optional
+        The names of the attempts that are still worth trying; if it is not said, those that follow and apply.
+    proof : Ended, optional
+        What is proved if these find nothing.
     seen : BranchEnd, optional
         What points to there being no solution, without proving it.
     is_at_boundary : bool
@@ -116,7 +118,8 @@ class Lost:
     residual: float = float("nan")
     hint: str = ""
     has_root: bool = False
-    is_last: bool = False
+    left: tuple[str, ...] | None = None
+    proof: Ended | None = None
     seen: BranchEnd | None = None
     is_at_boundary: bool = False
     recovery: Recovery | None = None

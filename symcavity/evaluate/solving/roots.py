@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from symcavity.evaluate.bracket import root_between
+from symcavity.evaluate.constants import LOGARITHMS, TINIEST
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.undefined import where_defined
 from symcavity.evaluate.watch import tick
 
 NEARLY = 1 - 1e-15
 ROUNDING = 3e-16
-WIDE = 46.0
 STARTS, FEW = 40, 9  # starting points; those before a continuation is tried, and where one begins
 COARSE = 231  # points at which an expensive equation is sampled, where all roots are wanted
 CALLS = 150  # evaluations of a search
@@ -50,7 +50,7 @@ class Unknown:
 
     def chart(self, value: float) -> float:
         """Return the chart coordinate of a value."""
-        return float(np.log(abs(value) + 1e-300)) if self.sign else float(np.arcsinh(value))
+        return float(np.log(abs(value) + TINIEST)) if self.sign else float(np.arcsinh(value))
 
 
 def find_roots(
@@ -121,7 +121,7 @@ def _bracketed(
         return float(np.sign(f(t) if found is None or not abs(found) > CLEAR else found))
 
     if costly and every:
-        grid = np.linspace(-WIDE, WIDE, COARSE)
+        grid = np.linspace(-LOGARITHMS, LOGARITHMS, COARSE)
         pairs = [(a, b) for (a, left), (b, right) in pairwise((t, sign(t)) for t in grid) if left * right < 0]
     elif costly:
         bracket = _walk(f, unknown.chart(guess[0]) if guess is not None else 0.0, 0.02 if guess is not None else 0.75)
@@ -190,7 +190,7 @@ def _close_in(f: Callable[[float], float], low: float, high: float) -> float | N
 
 def _scan(residual: Residual, unknown: Unknown) -> list[tuple[float, float]]:
     """All changes of sign on a grid over the chart."""
-    t = np.linspace(-WIDE, WIDE, 737)
+    t = np.linspace(-LOGARITHMS, LOGARITHMS, 737)
     with np.errstate(all="ignore"):
         ((value, size),) = residual(unknown.value(t))
         y = np.broadcast_to(np.asarray(value / size, dtype=float), t.shape)
@@ -212,13 +212,13 @@ def _walk(f: Callable[[float], float], centre: float, step: float) -> tuple[floa
     while True:
         here = ends[way]
         there = here + way * stride[way]
-        if abs(here - centre) >= WIDE:
+        if abs(here - centre) >= LOGARITHMS:
             del ends[way]
             if not ends:
                 return None
             way = -way
             continue
-        there = centre + float(np.clip(there - centre, -WIDE, WIDE))
+        there = centre + float(np.clip(there - centre, -LOGARITHMS, LOGARITHMS))
         old, new = f(here), f(there)
         if np.isfinite(old) and np.isfinite(new) and old * new <= 0:
             return min(here, there), max(here, there)
@@ -240,7 +240,7 @@ def _in_chart(residual: Residual, unknowns: Sequence[Unknown]) -> Callable[[np.n
 
     def f(t: np.ndarray) -> np.ndarray:
         tick("roots from many starting points")
-        t = np.clip(t, -WIDE, WIDE)
+        t = np.clip(t, -LOGARITHMS, LOGARITHMS)
         with np.errstate(all="ignore"):
             x = [u.value(v) for u, v in zip(unknowns, t, strict=True)]
             values = where_defined(lambda: np.array([float(value / size) for value, size in residual(*x)]))

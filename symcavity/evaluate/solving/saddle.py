@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from symcavity.evaluate.constants import TINIEST
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.watch import tick
 
@@ -133,7 +134,7 @@ def _newton(
         except np.linalg.LinAlgError:
             return z, False
         unit = np.where(low, z, 1.0)
-        t = min(1.0, STAY / max(1e-300, float(np.max(-d[low] / z[low], initial=0.0))))
+        t = min(1.0, STAY / max(TINIEST, float(np.max(-d[low] / z[low], initial=0.0))))
         for _ in range(HALVED):
             there = step(z + t * d)
             if there is not None and (

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 import numpy as np
-from sympy import Abs, Dummy, Eq, Expr, Float, Integer, Max, Min, Piecewise, Poly, S, Symbol, hessian, sympify
+from sympy import Eq, Float, S, Symbol, sympify
 
 from symcavity.algebra.text import plain
 from symcavity.evaluate.given.values import Given, Task
@@ -18,19 +16,16 @@ from symcavity.evaluate.solving.recovery import Recovery, recovery_at
 from symcavity.evaluate.solving.saddle import Ending, root
 from symcavity.evaluate.solving.saddle_map import GroupPlaces, SaddleMap
 from symcavity.evaluate.solving.saddle_proofs import Contradiction, Descent, Flat, Unattained
-from symcavity.evaluate.solving.separation import by_class, slopes_far_out
+from symcavity.evaluate.solving.separation import FarOut
+from symcavity.evaluate.solving.several_minima import has_several_minima, has_several_minima_along
 from symcavity.evaluate.tolerances import tolerances
-from symcavity.method.recession import Side, bare_terms
 from symcavity.model.fields import FieldSymbol
-from symcavity.model.kinds import DATUM, Kind, N, P, alpha
-from symcavity.model.quantities import Global, Quenched, SiteQuantity
+from symcavity.model.kinds import DATUM, N, P, alpha
+from symcavity.model.quantities import SiteQuantity
 
 SHRUNK = 10**0.25  # by how much, while the barrier falls to a tenth, what is zero does at the least
 START = 1.0  # of the coordinates that range from zero on
 POLISHED, SMALL = 12, 1e-3  # Newton steps, the last of which is short; what is compared with one
-SOMEWHERE = Integer(1) / 3  # a value of what stands beside a field
-MOST_COMPARED = 3  # states of a site
-SAMPLED = tuple(Integer(k) / 2 for k in (-4, -2, -1, 0, 1, 2, 4))  # states at which costs are compared
 
 
 def applies(task: Task, given: Given) -> bool:
@@ -91,7 +86,7 @@ class _Attempt:
         if self.end.kind == "gone":
             return self._proof()
         falling = [g for g in self.map.groups if self._falls_for_ever(g)]
-        separated = self._is_separated if falling else False
+        separated = self.far_out.is_separated if falling else False
         if separated:
             return Ended(self._flat(falling))
         if self.end.kind == "lost":
@@ -216,7 +211,7 @@ class _Attempt:
         for g in self.map.groups:
             if (own := float(np.hypot(v[g.beta], v[g.kappa]))) and size[[g.beta, g.kappa]].any():
                 hearer = g.group.field.hearer
-                told = [c.declared for c in record.problem.constraints if c.expr.has(*self._marks(g))]
+                told = [c.declared for c in record.problem.constraints if c.expr.has(self._mark(g))]
                 text = ", ".join(dict.fromkeys(map(_told, told))) or plain(g.group.field.as_sum)
                 missed.append((f"the constraints of the {hearer.sites}, {text},", own))
                 grow += [s.symbol for s in (g.group.back_size, g.group.back_answer)]
@@ -228,10 +223,10 @@ class _Attempt:
                 grow.append(number.variable)
         return Contradiction(way=way, missed=tuple(missed), diverging=tuple(grow), **self._given())
 
-    def _marks(self, g: GroupPlaces) -> set[Symbol]:
+    def _mark(self, g: GroupPlaces) -> FieldSymbol:
         """The placeholder of a field in the declaration."""
-        fields = self.saddle.record.fields
-        return {f.symbol for f in fields if f.as_sum == g.group.field.as_sum}
+        (found,) = {f.symbol for f in self.saddle.record.fields if f.as_sum == g.group.field.as_sum}
+        return found
 
     def _descent(self, size: np.ndarray) -> Descent:
         grow: list[Symbol] = []
@@ -267,7 +262,7 @@ class _Attempt:
         heard = [o for o in self.map.groups if o.group.field.sender == sender]
         if len(states) > 1 and not all(zero[o.beta] and zero[o.kappa] for o in heard):
             return False  # a force on one of the states may fix the others
-        return not states or _has_several_minima(cost, states)
+        return not states or has_several_minima(cost, states)
 
     def _are_enough(self, g: GroupPlaces) -> bool:
         """Whether as many sites hear a field as send it, and each is at rest at one value of the field alone.
@@ -280,60 +275,21 @@ class _Attempt:
         known = {r: Float(env[r]) for k in (f.hearer, f.sender) for r in k.ratio.free_symbols}
         if f.hearer.ratio.xreplace(known) < f.sender.ratio.xreplace(known) or self._falls_for_ever(g):
             return False
-        (mark,) = self._marks(g)
-        body = self.saddle.record.problem.objective.get(f.hearer, S.Zero)
-        if not body.has(mark) or any(c.expr.has(mark) for c in self.saddle.record.problem.constraints):
+        mark, problem = self._mark(g), self.saddle.record.problem
+        body = problem.objective.get(f.hearer, S.Zero)
+        if not body.has(mark) or any(c.expr.has(mark) for c in problem.constraints):
             return False  # constraints leave a range
-        body = body.xreplace({s: sympify(v) for s, v in self.given.exact.items()})
-        others = {q: SOMEWHERE for q in body.free_symbols | body.atoms(SiteQuantity, Global) if q != mark}
-        return not _has_several_minima(body.xreplace(others), [mark])
+        return not has_several_minima_along(body.xreplace({s: sympify(v) for s, v in self.given.exact.items()}), mark)
 
     def _falls_for_ever(self, g: GroupPlaces) -> bool:
-        """Whether some of the terms that hear a field have a slope that is zero at no value of it.
-
-        A convex function has a slope that grows: the same sign at both ends is its sign everywhere.
-        """
-        (mark,) = self._marks(g)
-        body = self.saddle.record.problem.objective.get(g.group.field.hearer, S.Zero)
-        if body.has(Abs, Max, Min, Piecewise) or any(c.expr.has(mark) for c in self.saddle.record.problem.constraints):
-            return False  # which are constant, or kinked, somewhere
-        return any(ends.falls for ends in slopes_far_out(body, mark, g.group.field.hearer, self.given))
+        return self.far_out.falls_for_ever(g.group.field.hearer, self._mark(g))
 
     @cached_property
-    def _is_separated(self) -> bool | None:
-        """Whether some direction along which no term rises has a margin; None where that is open."""
-        terms = bare_terms(self.saddle.record.problem)
-        sides = [] if terms is None else [self._side(*place, body) for place, body in terms.items()]
-        if not sides or None in sides:
-            return None
-        return self.task.has_margin(tuple(side for side in sides if side is not None), self.given)
-
-    def _side(self, kind: Kind, mark: FieldSymbol, body: Expr) -> Side | None:
-        """To which side a field may go without a rise of its terms; None where that is open."""
-        ends = list(slopes_far_out(body, mark, kind, self.given, every=True))
-        if not ends or not all(e.is_bounded for e in ends):
-            return None
-        ways = [(e.labels, Integer(e.open_sides[1] - e.open_sides[0])) for e in ends]
-        held = [(e.labels, Integer(not any(e.open_sides))) for e in ends]
-        inward, neither = by_class(ways), by_class(held)
-        return None if inward is None or neither is None else Side(kind, mark, inward, neither)
+    def far_out(self) -> FarOut:
+        """The terms of the problem far out."""
+        return FarOut(self.saddle.record.problem, self.task, self.given)
 
 
 def _told(relation: Any) -> str:
     """A condition as it was declared."""
     return plain(relation) if not isinstance(relation, Eq) else f"{plain(relation.lhs)} = {plain(relation.rhs)}"
-
-
-def _has_several_minima(cost: Expr, states: Sequence[Expr]) -> bool:
-    """Whether a convex cost has several minima: by its curvature, or at the values at which costs are compared."""
-    if any(isinstance(q, SiteQuantity) and isinstance(q.family, Quenched) for q in states):
-        return False
-    marks = [Dummy() for _ in states]
-    cost = cost.xreplace(dict(zip(states, marks, strict=True)))
-    if cost.is_polynomial(*marks) and Poly(cost, *marks).total_degree() == 2:
-        curvature = hessian(cost, marks)
-        return not curvature.free_symbols and curvature.rank() < len(marks)
-    if len(marks) > MOST_COMPARED:
-        return False
-    values = [cost.xreplace(dict(zip(marks, point, strict=True))) for point in product(SAMPLED, repeat=len(marks))]
-    return bool(all(v.is_number for v in values)) and values.count(min(values)) > 1

@@ -16,7 +16,7 @@ from symcavity.evaluate.solving.admissible import sift
 from symcavity.evaluate.solving.choice import chosen
 from symcavity.evaluate.solving.eliminated import Eliminated
 from symcavity.evaluate.solving.evidence import BranchEnd
-from symcavity.evaluate.solving.outcomes import Found, Lost, Tightening
+from symcavity.evaluate.solving.outcomes import Ended, Found, Lost, Tightening
 from symcavity.evaluate.solving.recovery import Recovery
 
 Effort = Literal["full", "brief", "near"]
@@ -87,6 +87,11 @@ class Search:
     def every(self) -> bool:
         """Whether all roots are looked for."""
         return not (self.task.convex or self.task.linear)
+
+    @property
+    def proof(self) -> Ended | None:
+        """What is proved if these find nothing."""
+        return next((one.proof for one in self.lost if one.proof is not None), None)
 
     @property
     def seen(self) -> BranchEnd | None:

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, permutations, product
 from typing import Any
 
 import numpy as np
-from sympy import Add, Expr, Integer, Mul, Rational, S, Symbol, sympify
+from sympy import Abs, Add, Expr, Integer, Max, Min, Mul, Piecewise, Rational, S, Symbol, sympify
 
 from symcavity.algebra.precision import mp
-from symcavity.evaluate.given.values import Given
+from symcavity.evaluate.given.values import Given, Task
+from symcavity.method.recession import Side, bare_terms
+from symcavity.model.fields import FieldSymbol
 from symcavity.model.kinds import Kind
+from symcavity.model.problem import Problem
 from symcavity.model.quantities import Global, SiteQuantity
 
 FAR, FARTHER, IN_DIGITS = 300, 3000, 30  # fields at which slopes show their signs and limits, and digits to see them
@@ -125,3 +129,49 @@ def by_class(values: Sequence[tuple[Mapping[SiteQuantity, Expr], Expr]]) -> Expr
         one = [(q - other) / (own - other) for q, own in labels.items() for other in at[q] - {own}]
         terms.append(value * Mul(*one))
     return Add(*terms).expand()
+
+
+class FarOut:
+    """The terms of a convex problem far out: which fall for ever, and whether a direction separates.
+
+    Parameters
+    ----------
+    problem : Problem
+    task : Task
+        Its closed equations.
+    given : Given
+        Values of the parameters.
+    """
+
+    def __init__(self, problem: Problem, task: Task, given: Given) -> None:
+        self.problem, self.task, self.given = problem, task, given
+        self._falls: dict[tuple[Kind, FieldSymbol], bool] = {}
+
+    def falls_for_ever(self, kind: Kind, mark: FieldSymbol) -> bool:
+        """Whether some of the terms that hear a field have a slope that is zero at no value of it."""
+        if (kind, mark) not in self._falls:
+            body = self.problem.objective.get(kind, S.Zero)
+            known = body.has(Abs, Max, Min, Piecewise)  # which are constant, or kinked, somewhere
+            known = known or any(c.expr.has(mark) for c in self.problem.constraints)
+            ends = () if known else slopes_far_out(body, mark, kind, self.given)
+            self._falls[kind, mark] = any(one.falls for one in ends)
+        return self._falls[kind, mark]
+
+    @cached_property
+    def is_separated(self) -> bool | None:
+        """Whether some direction along which no term rises has a margin; None where that is open."""
+        terms = bare_terms(self.problem)
+        sides = [] if terms is None else [self._side(*place, body) for place, body in terms.items()]
+        if not sides or None in sides:
+            return None
+        return self.task.has_margin(tuple(side for side in sides if side is not None), self.given)
+
+    def _side(self, kind: Kind, mark: FieldSymbol, body: Expr) -> Side | None:
+        """To which side a field may go without a rise of its terms; None where that is open."""
+        ends = list(slopes_far_out(body, mark, kind, self.given, every=True))
+        if not ends or not all(e.is_bounded for e in ends):
+            return None
+        ways = [(e.labels, Integer(e.open_sides[1] - e.open_sides[0])) for e in ends]
+        held = [(e.labels, Integer(not any(e.open_sides))) for e in ends]
+        inward, neither = by_class(ways), by_class(held)
+        return None if inward is None or neither is None else Side(kind, mark, inward, neither)

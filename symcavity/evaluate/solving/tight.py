@@ -17,6 +17,7 @@ from sympy import Symbol
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged
 from symcavity.evaluate.closed_map import Root
+from symcavity.evaluate.constants import NEWTON
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solving.exact_root import exact_root, inverse_without
 from symcavity.evaluate.solving.limit_at_rest import Point, Rest
@@ -27,7 +28,7 @@ from symcavity.evaluate.watch import tick
 SPARE = 20  # digits beyond those asked for that tails leave
 FARTHER = 200.0  # a second value, to see what still moves: by more than what observables show
 WIDER, DOUBLED = 2.0, 6  # how much farther a multiplier is tried where fields have wider tails, and how often
-STEPS, SHORT = 40, 1e-13  # Newton's steps in double
+SHORT = 1e-13  # the last of Newton's steps in double
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def _held(
     more = (goal - abs(point[lead])) / abs(ways[lead])
     x = np.array([float(point[s]) + more * ways.get(s, 0.0) for s in closed.unknowns])
     held = closed.unknowns.index(lead)
-    for _ in range(STEPS):
+    for _ in range(NEWTON):
         with np.errstate(all="ignore"):
             closed.refined(x, env, grids)
             found = closed.gap(x, env, grids)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -40,6 +41,24 @@ class IllPosed(UnsupportedLaw):
     """
 
     shared = False
+
+
+@dataclass
+class _Drawn:
+    """What was seen at draws: orders of branches and their ends, the points, the reflection and the lines there.
+
+    ``needed`` are the conditions on labels without which there are gaps.
+    """
+
+    layouts: list[tuple[tuple[int, ...], list[float]]] = field(default_factory=list)
+    points: list[list[float]] = field(default_factory=list)
+    seen: list[tuple[float, Any]] = field(default_factory=list)
+    needed: tuple[Any, ...] = ()
+
+    def at(self, draws: Sequence[int]) -> _Drawn:
+        """Some of the draws."""
+        layouts, points = [self.layouts[k] for k in draws], [self.points[k] for k in draws]
+        return _Drawn(layouts, points, [self.seen[k] for k in draws], self.needed)
 
 
 class Layout:
@@ -129,39 +148,8 @@ class Layout:
 
         numbers = InDigits(symbols, [self.reference, *(e for ls in self.lines for line in ls for e in line)])
         psis = [InDigits([b.implicit[0], *symbols], [b.implicit[1]]) if b.implicit else None for b in self.branches]
-        rng = seeded(7)
-        layouts: list[tuple[tuple[int, ...], list[float]]] = []
-        points = []
-        between = self._between_labels()
-        kept, broken, gap = set(between), set(between), None  # conditions at all layouts, and at no gap
-        seen: list[tuple[float, Any]] = []  # the reflection and the lines at each point
-        met, loose = [], self.overlapping
-        for draw in range(cases.number):
-            drawn = cases.decide(draw, symbols, self.draws.sample(symbols, rng), rng)
-            point = [0.0 if s in self.sources else v for s, v in zip(symbols, drawn, strict=True)]
-            s, *flat = numbers(*point)
-            found = iter(flat)
-            lines = [[(next(found), next(found)) for _ in ls] for ls in self.lines]
-            violated = {c for c in between if not float(call(c)(*point)) >= 0}
-            try:
-                layout, meets = self._tile(self._intervals(lines, psis, s, point), symbols, s, point)
-            except IllPosed as none:
-                if not violated:
-                    raise
-                broken, gap = broken & violated, gap or none
-                continue
-            kept -= violated
-            seen.append((s, lines))
-            layouts.append(layout)
-            points.append(point)
-            met.append(meets)
-        needed = tuple(c >= 0 for c in between if gap and c in kept & broken)
-        if gap and not (layouts and needed):
-            raise gap
-        if any(met) and not (loose or all(met)):  # where kinks meet for some labels only, the others say more
-            apart = [k for k, meets in enumerate(met) if not meets]
-            layouts, points, seen = [layouts[k] for k in apart], [points[k] for k in apart], [seen[k] for k in apart]
-            self.overlapping = False
+        drawn = self._drawn(symbols, cases, call, numbers, psis)
+        layouts, points, seen, needed = drawn.layouts, drawn.points, drawn.seen, drawn.needed
         orders = {order for order, _ in layouts}
         if len(orders) > 1 and self.overlapping:
             raise IllPosed(
@@ -185,6 +173,40 @@ class Layout:
             self._boundary(order[k], order[k + 1], k, layouts, points, call, seen[0]) for k in range(len(order) - 1)
         ]
         return self._in_order(order, breaks, needed)
+
+    def _drawn(self, symbols: list[Any], cases: Cases, call: Any, numbers: Any, psis: Sequence[Any]) -> _Drawn:
+        """What is seen at draws of parameters and labels."""
+        rng = seeded(7)
+        out = _Drawn()
+        between = self._between_labels()
+        kept, broken, gap = set(between), set(between), None  # conditions at all layouts, and at no gap
+        met, loose = [], self.overlapping
+        for draw in range(cases.number):
+            drawn = cases.decide(draw, symbols, self.draws.sample(symbols, rng), rng)
+            point = [0.0 if s in self.sources else v for s, v in zip(symbols, drawn, strict=True)]
+            s, *flat = numbers(*point)
+            found = iter(flat)
+            lines = [[(next(found), next(found)) for _ in ls] for ls in self.lines]
+            violated = {c for c in between if not float(call(c)(*point)) >= 0}
+            try:
+                layout, meets = self._tile(self._intervals(lines, psis, s, point), symbols, s, point)
+            except IllPosed as none:
+                if not violated:
+                    raise
+                broken, gap = broken & violated, gap or none
+                continue
+            kept -= violated
+            out.layouts.append(layout)
+            out.points.append(point)
+            out.seen.append((s, lines))
+            met.append(meets)
+        out.needed = tuple(c >= 0 for c in between if gap and c in kept & broken)
+        if gap and not (out.layouts and out.needed):
+            raise gap
+        if any(met) and not (loose or all(met)):  # where kinks meet for some labels only, the others say more
+            out = out.at([k for k, meets in enumerate(met) if not meets])
+            self.overlapping = False
+        return out
 
     def _in_order(self, order: Sequence[int], breaks: Sequence[Expr], needed: tuple[Any, ...]) -> Arranged:
         """The regions of branches in one order, with what this order assumes of their ends."""

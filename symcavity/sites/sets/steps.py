@@ -45,16 +45,9 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
     convex = solution.convex
     zero = {site.kind.index: S.Zero}
     V, Lam, lam = (q.xreplace(zero) for q in (convex.V, convex.Lam, convex.lam))
-    node = Support(convex.g, V, convex.components)
     a = convex.components.index
-    strength = solution.strength.xreplace(zero)
-    base: dict[str, Any] = {"kind": site.kind, "g": node, "V": V, "lam": lam}
-    base |= {"bound": solution.bound.xreplace(zero), "cap": solution.cap.xreplace(zero)}
-    softness = solution.softness.xreplace(zero)
-    base |= {"softness": softness, "tight": base["bound"] - softness * lam}
-    factors = solution.etas
-    base |= {"sourced": [(factors[h.eta], h.eta, h.source.xreplace(zero)) for h in site.heard], "strength": strength}
-    base |= {"index": a, "naive": make.is_naive}
+    strength, softness = (e.xreplace(zero) for e in (solution.strength, solution.softness))
+    base = _data_of(site) | {"naive": make.is_naive}
     signs = sign_relations(site)
     slack = [Equation(q, solution.expression(q)).xreplace(zero) for q in solution.states if q != convex.lam]
     response = response_of(site)
@@ -107,6 +100,22 @@ def projection_steps(site: Site, make: StepMaker, wanted: Sequence[Expr]) -> lis
     steps.append(step("regimes", "regimes", psi, *known, regime=REGIME, size=size))
     claims = [Equation(DisorderAverage(s.xreplace(zero)), site.ensemble.at_site(s).xreplace(zero)) for s in wanted]
     return [*steps, step("response", "vector_response", claims, "regimes")] if claims else steps
+
+
+def _data_of(site: Site) -> dict[str, Any]:
+    """What all steps about a projection hold: the set, what is projected, and with which strength."""
+    solution = site.solution
+    convex, zero = solution.convex, {site.kind.index: S.Zero}
+    V, lam, bound, cap, strength, softness = (
+        e.xreplace(zero)
+        for e in (convex.V, convex.lam, solution.bound, solution.cap, solution.strength, solution.softness)
+    )
+    sourced = [(solution.etas[h.eta], h.eta, h.source.xreplace(zero)) for h in site.heard]
+    return {
+        "kind": site.kind, "g": Support(convex.g, V, convex.components), "V": V, "lam": lam, "bound": bound, "cap": cap,
+        "softness": softness, "tight": bound - softness * lam, "sourced": sourced, "strength": strength,
+        "index": convex.components.index,
+    }  # fmt: skip
 
 
 def _displaced(trace: Expr, strength: Expr) -> Expr:
