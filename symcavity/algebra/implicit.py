@@ -62,7 +62,7 @@ class ImplicitAverage(Node):
     ``psi(x)``; only psi and its derivative are needed, and never a closed inverse.
     """
 
-    which = ""  # of several solutions
+    which = subscript = ""  # of several solutions
 
     def __new__(cls, expr: Any, x: Symbol, psi: Any, low: Any = -oo, high: Any = oo) -> Expr:
         """Return the expression, read and checked."""
@@ -128,7 +128,7 @@ class ImplicitAverage(Node):
     def _latex(self, printer: Any, exp: str | None = None) -> str:
         expr, x, psi, low, high = (printer.doprint(a) for a in self.args[:5])
         between = self._between(x, low, high, ",\\; ")
-        which = f"_{{\\{self.which}}}" if self.which else ""
+        which = f"_{{{self.subscript}}}" if self.which else ""
         tex = f"\\left\\langle \\left. {expr} \\,\\right|{which}\\, {between}{psi} = \\zeta \\right\\rangle_{{\\zeta}}"
         return f"{tex}^{{{exp}}}" if exp else tex
 

@@ -10,6 +10,7 @@ import numpy as np
 from symcavity.errors import NotConverged
 
 DOUBLINGS, SEARCHED = 200, 600  # of brackets; places at which a state is looked for
+WALKED = 400  # places on the way downhill
 INSIDE, SLACK = 12, 1e-9  # places between two states; of the range of all fields, what is rounding
 
 
@@ -59,17 +60,7 @@ def bisected(psi: Callable[[np.ndarray], Any], targets: np.ndarray) -> np.ndarra
 
 def lowest(psi: Callable[[np.ndarray], Any], targets: np.ndarray) -> np.ndarray:
     """Solve ``psi(x) = target`` where the integral of ``psi - target`` is lowest, by search: psi rises far out."""
-    ends = [np.full_like(targets, way) for way in (-1.0, 1.0)]
-    for k, way in enumerate((-1.0, 1.0)):
-        for _ in range(DOUBLINGS):
-            far = np.stack([way * (psi(ends[k] * m) - targets) for m in (1.0, 2.0, 4.0, 8.0)])
-            bad = ~(far > 0).all(axis=0)
-            if not bad.any():
-                break
-            ends[k] = np.where(bad, 2 * ends[k], ends[k])
-        else:
-            raise NotConverged("An implicit law could not be bracketed.", tuple(ends), float("nan"))
-    low, high = ends
+    low, high = _ends(psi, targets)
     step = (high - low) / SEARCHED
     before, level = psi(low) - targets, np.zeros_like(targets)
     best, place = np.zeros_like(targets), low.copy()
@@ -80,6 +71,51 @@ def lowest(psi: Callable[[np.ndarray], Any], targets: np.ndarray) -> np.ndarray:
         better = level < best
         best, place, before = np.where(better, level, best), np.where(better, x, place), now
     return _between(lambda x: np.asarray(psi(x) - targets, dtype=float), place - step, place + step)
+
+
+def reached(start: Callable[[np.ndarray], Any], psi: Callable[[np.ndarray], Any], targets: np.ndarray) -> np.ndarray:
+    """Solve ``psi(x) = target`` by search: the first root downhill from the lowest state of another slope."""
+    x = lowest(start, targets)
+    way = np.where(psi(x) < targets, 1.0, -1.0)
+
+    def short(y: np.ndarray) -> np.ndarray:
+        """Below zero on the way."""
+        return np.asarray(way * (psi(y) - targets), dtype=float)
+
+    low, high = _ends(psi, targets)
+    far = np.where(way > 0, np.maximum(high, x), np.minimum(low, x))
+    step = (far - x) / WALKED
+    two, one, found = short(x), short(x + step), short(x) >= 0
+    near, beyond = x.copy(), x.copy()
+    for k in range(2, WALKED + 2):
+        y = x + k * step
+        now = short(y)
+        crossed = ~found & (one >= 0)
+        near, beyond = np.where(crossed, y - 2 * step, near), np.where(crossed, y - step, beyond)
+        found |= crossed
+        with np.errstate(all="ignore"):  # a root and another one between two places: at the top of a parabola
+            top = (two - now) / (2 * (two - 2 * one + now))
+            level = one - (two - now) ** 2 / (8 * (two - 2 * one + now))
+        crossed = ~found & (one > two) & (one > now) & (level >= 0)
+        near, beyond = np.where(crossed, y - 2 * step, near), np.where(crossed, y - step + top * step, beyond)
+        found |= crossed
+        two, one = one, now
+    return way * _between(lambda y: short(way * y), way * near, way * beyond)
+
+
+def _ends(psi: Callable[[np.ndarray], Any], targets: np.ndarray) -> list[np.ndarray]:
+    """Places beyond which psi is below the targets, and above them: psi rises far out."""
+    ends = [np.full_like(targets, way) for way in (-1.0, 1.0)]
+    for k, way in enumerate((-1.0, 1.0)):
+        for _ in range(DOUBLINGS):
+            far = np.stack([way * (psi(ends[k] * m) - targets) for m in (1.0, 2.0, 4.0, 8.0)])
+            bad = ~(far > 0).all(axis=0)
+            if not bad.any():
+                break
+            ends[k] = np.where(bad, 2 * ends[k], ends[k])
+        else:
+            raise NotConverged("An implicit law could not be bracketed.", tuple(ends), float("nan"))
+    return ends
 
 
 def jumps(psi: Callable[[np.ndarray], Any], states: np.ndarray, targets: np.ndarray) -> np.ndarray:

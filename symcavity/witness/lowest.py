@@ -93,6 +93,13 @@ class SearchedSite:
         summed.strength = whole
         return x
 
+    def meant(self, field: float) -> tuple[float, float, float]:
+        """The state that is meant, its energy, and how exactly it was found."""
+        if not self.summed.weight.is_local:
+            return self.lowest(field)
+        x = self.followed(field)
+        return x, float(self.energies(field, np.array([x]))[0]), FINEST
+
     def number(self, expr: Expr, field: float) -> float:
         """A claimed expression at a value of the field."""
         value = expr.xreplace(self.known | self.others | {self.eta: S(field)})
@@ -168,9 +175,9 @@ def stationary(step: Step, _dps: int) -> list[Verdict]:
     (state,) = (c.rhs for c in step.claims if c.lhs == weight.state.xreplace(index))
     still = {q.xreplace(index): S.Zero for q in site.side.problem.plain_sources()}
     (free,) = {b.implicit[0] for b in site.side.solution.branches if b.implicit}
-    if step.data["switches"]:  # the states that are the lowest somewhere
+    if step.data["switches"]:  # the states that are the lowest somewhere, or are followed
         for value in site.fields()[::SOME]:
-            best, _, width = site.lowest(float(value))
+            best, _, width = site.meant(float(value))
             told, beside = (site.number(field.xreplace({free: S(best + way), **still}), 0.0) for way in (0, 3 * width))
             worst = max(worst, abs(told - value) - abs(beside - told))
         how = f"a search over all states at {FIELDS // SOME} fields"
@@ -184,6 +191,7 @@ def stationary(step: Step, _dps: int) -> list[Verdict]:
 
 
 @witness("contact")
+@witness("followed")
 def contact(step: Step, _dps: int) -> list[Verdict]:
     """Common tangents of the declared energy at pairs of states; slopes by differences of states found by search."""
     site, worst = SearchedSite(step.evidence["theory"], step.data["kind"], step.claims), 0.0
@@ -199,10 +207,14 @@ def contact(step: Step, _dps: int) -> list[Verdict]:
     def slope_of(x: float) -> float:
         return sum(c * (energy(x + k * RUN) - energy(x - k * RUN)) for k, c in ((1, 4 / 3), (2, -1 / 6))) / (2 * RUN)
 
-    first, second, level, *slopes = step.claims
+    claims = list(step.claims)
+    if "start" in step.data:
+        worst = _without_feedback(site, claims.pop(0), step.data["start"])
+    first, second, *slopes = claims
+    level = slopes.pop(0) if step.rule == "contact" else None
     for a, b in pairwise(map(float, AT)):
         at = {low: S(a), high: S(b)}
-        rows = [(first, slope_of(a)), (second, slope_of(b)), (level, energy(b) - energy(a))]
+        rows = [(first, slope_of(a)), (second, slope_of(b)), *([(level, energy(b) - energy(a))] if level else [])]
         worst = max(worst, *(abs(site.number(c.rhs.xreplace(at), 0.0) - v) / max(1.0, abs(v)) for c, v in rows))
         for claim in (c for c in slopes if c.lhs.field in names):
             delta = next(iter(claim.rhs.atoms(DiracDelta)), DiracDelta(site.eta))
@@ -214,19 +226,34 @@ def contact(step: Step, _dps: int) -> list[Verdict]:
     return result(BRUTE_FORCE, bool(worst < 1e-4), "the declared energy, and states found by search", f"by {worst:.2g}")
 
 
+def _without_feedback(site: SearchedSite, claim: Any, start: Any) -> float:
+    """By how much the field at which a state is at rest without feedback misses the slope of the declared energy."""
+    summed, whole, worst = site.summed, site.summed.strength, 0.0
+    factor = 1.0 if summed.weight.is_field else float(summed.factors[site.eta])
+    summed.strength = NONE
+    pull = 1 / NONE if summed.weight.is_field else factor
+    for value in map(float, AT):
+        at = np.array([value - 2 * RUN, value - RUN, value + RUN, value + 2 * RUN])
+        slope = float(np.dot(site.energies(0.0, at), [1 / 6, -4 / 3, 4 / 3, -1 / 6])) / (2 * RUN * pull)
+        told = site.number(claim.rhs.xreplace({start: S(value)}), 0.0)
+        worst = max(worst, abs(told - slope) / max(1.0, abs(slope)))
+    summed.strength = whole
+    return worst
+
+
 def _by_differences(site: SearchedSite, claim: Any, factor: float, zero: Any) -> float:
     """By how much a slope between jumps misses differences of the lowest states."""
     weight, worst, state = site.side.law.weight, 0.0, site.side.law.weight.state.xreplace(zero)
     slope, own = claim.rhs.replace(DiracDelta, lambda *_: S.Zero), claim.lhs.state == state
 
     def told(field: float) -> float:
-        x = site.lowest(field)[0]
+        x = site.meant(field)[0]
         return x if own or not weight.is_field else (x - field) / site.summed.strength
 
     for field in map(float, site.fields()[::SOME]):
         near, far = ((told(field + h) - told(field - h)) / (2 * h * factor) for h in (RUN, 2 * RUN))
         if abs(near - far) < 0.1 * abs(near):  # elsewhere it jumps
-            claimed = site.number(slope.xreplace({state: S(site.lowest(field)[0])}), field)
+            claimed = site.number(slope.xreplace({state: S(site.meant(field)[0])}), field)
             worst = max(worst, abs(claimed - (4 * near - far) / 3) / max(1.0, abs(near)) - abs(near - far) / 10)
     return worst
 

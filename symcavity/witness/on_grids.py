@@ -23,7 +23,7 @@ from symcavity.algebra.precision import mp
 from symcavity.algebra.quadrature import break_points
 from symcavity.model.averages import SiteResponse
 from symcavity.model.quantities import Quenched, site_quantities
-from symcavity.witness.bisection import bisected, jumps, lowest, within
+from symcavity.witness.bisection import bisected, jumps, lowest, reached, within
 from symcavity.witness.drawn import cases, given_averages
 from symcavity.witness.halves import Terms, average_of_halves, in_halves
 
@@ -174,10 +174,23 @@ def _laid(solution: Any, plain: Any, order: list[Symbol], quiet: dict[Any, Expr]
             mark = Dummy("x")
             call = lambdify([mark, *order], plain(psi.xreplace(quiet)).xreplace({x: mark}), MODULES)
             lines = [lambdify([x, *order], plain(c.xreplace(quiet)), MODULES) for c in branch.conditions if c.has(x)]
-            arguments, law = [x, *order], (lines, call, bisected if solution.well is None else lowest)
+            inverse = _inverse(solution, plain, order, quiet)
+            arguments, law = [x, *order], (lines, call, inverse, solution.well is not None)
         conditions = [plain(c.xreplace(quiet)) for c in branch.conditions]
         out.append((branch, arguments, law, lambdify(arguments, conditions, MODULES)))
     return out
+
+
+def _inverse(solution: Any, plain: Any, order: list[Symbol], quiet: dict[Any, Expr]) -> Callable[..., np.ndarray]:
+    """What solves an implicit law of one field, at some fields."""
+    if solution.well is None:
+        return lambda psi, fields: bisected(psi, fields[-1])
+    if not solution.followed:
+        return lambda psi, fields: lowest(psi, fields[-1])
+    (x, _), mark = next(b.implicit for b in solution.branches), Dummy("x")
+    slope = plain(solution.well.diff(x).xreplace(quiet)).xreplace({x: mark})
+    start = lambdify([mark, *order], slope, MODULES)
+    return lambda psi, fields: reached(within([], start, fields), psi, fields[-1])
 
 
 def states_at(
@@ -203,7 +216,7 @@ def _holding(
 ) -> Iterator[tuple[Any, list[Any], list[Any], np.ndarray]]:
     """Each branch, what its states are functions of, the values of these at some fields, and where it holds."""
     for branch, arguments, law, conditions in laid:
-        found = [law[2](within(law[0], law[1], fields), fields[-1])] if law else []
+        found = [law[2](within(law[0], law[1], fields), fields)] if law else []
         grid = [*found, *fields]
         holds = np.ones(fields.shape[1], dtype=bool)
         for value in conditions(*grid):
@@ -226,7 +239,7 @@ def _kinks(laid: list[tuple[Any, ...]], scale: float) -> set[float]:
         middle = (low + high) / 2
         before = first(middle) == at[where]
         low, high = np.where(before, middle, low), np.where(before, high, middle)
-    return set(high).union(*(_switches(law, scale) for *_, law, _ in laid if law and law[2] is lowest))
+    return set(high).union(*(_switches(law, scale) for *_, law, _ in laid if law and law[3]))
 
 
 def _switches(law: Any, scale: float) -> set[float]:
@@ -235,7 +248,7 @@ def _switches(law: Any, scale: float) -> set[float]:
 
     def at(z: np.ndarray) -> tuple[Any, np.ndarray]:
         psi = within(law[0], law[1], (z * scale)[None])
-        return psi, lowest(psi, z * scale)
+        return psi, law[2](psi, (z * scale)[None])
 
     psi, found = at(places)
     (where,) = np.nonzero(jumps(psi, found, places * scale))

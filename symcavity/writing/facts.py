@@ -230,10 +230,10 @@ def _branch_row(branch: Any) -> tuple[Any, ...]:
     return (*row, *((*say("branches.if"), region) if region is not None else ()))
 
 
-@facts_of("contact")
+@facts_of("contact", "followed")
 def _contact(step: Step) -> Facts:
     low, high = step.data["ends"]
-    return {"low": low, "high": high}
+    return {"low": low, "high": high, "site": step.data.get("field_site", False), "start": step.data.get("start")}
 
 
 @facts_of("joint")

@@ -10,7 +10,7 @@ from sympy import Basic, Heaviside, Max, preorder_traversal
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage
-from symcavity.algebra.lowest import LowestAverage
+from symcavity.algebra.lowest import FollowedAverage, LowestAverage
 from symcavity.model.averages import condition_of
 from symcavity.model.equations import Equation
 from symcavity.writing.fragments import Fragments
@@ -23,7 +23,8 @@ _NOTATION: dict[str, Callable[[Any], bool]] = {
     "gaussian": lambda node: type(node) is GaussianAverage,
     "joint": lambda node: isinstance(node, JointAverage),
     "implicit": lambda node: isinstance(node, ImplicitAverage),
-    "lowest_solution": lambda node: isinstance(node, LowestAverage),
+    "lowest_solution": lambda node: type(node) is LowestAverage,
+    "followed_solution": lambda node: isinstance(node, FollowedAverage),
 }
 """How each notation is found, by its section of the sentences."""
 

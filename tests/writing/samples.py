@@ -254,6 +254,13 @@ STEPS = (
         {"kind": DATUM, "ends": (LOW, HIGH), "switch": SWITCH},
     ),
     Step(
+        "datum.followed",
+        "followed",
+        (Equation(eta, LOW), Equation(SWITCH, LOW + S_w * LOW**3), Equation(SWITCH, HIGH + S_w * HIGH**3)),
+        "Datum cavity",
+        {"kind": DATUM, "ends": (LOW, HIGH), "switch": SWITCH, "start": LOW, "field_site": True},
+    ),
+    Step(
         "datum.response",
         "response",
         (Equation(response(lam), -phi(0, kappa) / S_w),),

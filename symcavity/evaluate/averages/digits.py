@@ -18,6 +18,7 @@ from symcavity.algebra.precision import context, mp
 from symcavity.errors import NotConverged, ValuesError
 from symcavity.evaluate.averages.boxes import boxed
 from symcavity.evaluate.averages.densities import exact_rule
+from symcavity.evaluate.averages.followed import exact_jump, followed_of
 from symcavity.evaluate.averages.groups import NodeGroup
 from symcavity.evaluate.averages.integrals import LAWS, Environment, Grids, Pass
 from symcavity.evaluate.averages.inversion import COUNT, invert, within
@@ -25,7 +26,7 @@ from symcavity.evaluate.averages.names import loop_names, number_in
 from symcavity.evaluate.averages.nodes import NODES, together
 from symcavity.evaluate.averages.program import Program
 from symcavity.evaluate.averages.quenched import SiteLaw
-from symcavity.evaluate.averages.wells import hull_of, touching
+from symcavity.evaluate.averages.wells import Hull, hull_of, touching
 from symcavity.evaluate.watch import tick
 from symcavity.model.quantities import SiteQuantity
 
@@ -129,24 +130,43 @@ class _Panels:
 
     def lowest(self, law: Any, low: Any, high: Any, jumps: Any) -> Iterator[tuple[Any, Any]]:
         """Nodes and weights at the lowest minimum in a well, and at its jumps; gaps end where these digits say."""
+
+        def exact(_: int, ends: tuple[Any, Any], __: Any) -> tuple[Any, Any]:
+            return touching(law, *ends)
+
+        return self._beside_gaps(hull_of, exact, law, low, high, jumps)
+
+    def followed(self, law: Any, low: Any, high: Any, jumps: Any) -> Iterator[tuple[Any, Any]]:
+        """The same for the minimum that is reached from a start."""
+
+        def exact(why: int, ends: tuple[Any, Any], places: tuple[Any, Any]) -> tuple[Any, Any]:
+            return exact_jump(law, why, places, ends)
+
+        return self._beside_gaps(followed_of, exact, law, low, high, jumps)
+
+    def _beside_gaps(
+        self, laid: Callable[..., Hull], exact: Callable[..., Any], law: Any, low: Any, high: Any, jumps: Any
+    ) -> Iterator[tuple[Any, Any]]:
         at, prec = self.at, self.at.prec
 
-        def rough(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        def rough(x: np.ndarray) -> tuple[np.ndarray, ...]:
             rows = np.array([[float(e) for e in law(at.mpf(float(v)))] for v in np.ravel(x)])
-            psi, slope, well = rows.T.reshape(3, *np.shape(x))
-            return psi, slope, well
+            return tuple(rows.T.reshape(-1, *np.shape(x)))
 
         try:
             at.prec = 53
-            hull = hull_of(rough, float(self.ends[-1]), ())
+            hull = laid(rough, float(self.ends[-1]), ())
             edges = hull.edges(self.ends)[0][0] if hull.has_gaps else None
         finally:
             at.prec = prec
         if edges is None:
             yield from self.implicit(lambda x: law(x)[:2], low, high)
             return
-        ends = zip(hull.left[0], hull.right[0], strict=True)
-        gaps = [touching(law, at.mpf(float(a)), at.mpf(float(b))) for a, b in ends if b > a]
+        turns = hull.turns
+        why = turns.why if turns.why is not None else np.zeros(hull.left.shape, dtype=int)
+        rows = zip(why[0], hull.left[0], hull.right[0], turns.places[0][0], turns.places[1][0], strict=True)
+        numbers = [(int(k), *(at.mpf(float(v)) for v in row)) for k, *row in rows]
+        gaps = sorted(exact(k, (a, b), (one, two)) for k, a, b, one, two in numbers if b > a)
         inner = [at.mpf(float(e)) for e in edges]
         inner = [e for e in inner if not any(a <= e <= b for a, b in gaps)]
         parts = zip([inner[0], *(b for _, b in gaps)], [*(a for a, _ in gaps), inner[-1]], strict=True)
@@ -155,7 +175,8 @@ class _Panels:
             if a < b:
                 yield from self._nodes([a, *(e for e in inner if a < e < b), b])
         if jumps:
-            yield from ((a, jumps) for a, _ in gaps if (low is None or a > low) and (high is None or a < high))
+            steep = [max(gap, key=lambda y: law(y)[1]) for gap in gaps]  # where a minimum ends it is flat
+            yield from ((y, jumps) for y in steep if (low is None or y > low) and (high is None or y < high))
 
     def _nodes(self, edges: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         for a, b in pairwise(edges):
@@ -271,7 +292,8 @@ class ExactPass:
         before, last = self._whole(env, prec + spare, guide, 0), at.inf
         for level in range(1, ROUNDS):
             after = self._whole(env, prec + spare, guide, level)
-            gaps = [abs(a - b) / (abs(b) or 1) for a, b in zip(before, after, strict=True)]
+            pairs = zip(before, after, strict=True)
+            gaps = [0 if at.isinf(b) and a == b else abs(a - b) / (abs(b) or 1) for a, b in pairs]
             gap = max((g for k, g in enumerate(gaps) if k >= count and k not in zeros), default=0)
             if gap > last / 4 and spare < 2 * prec:  # it is rounding that the rules see
                 spare += prec // 2

@@ -17,6 +17,7 @@ from sympy import Add, Dummy, Expr, Mul, Piecewise, Poly, Pow, S, Sum, Symbol, e
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage, NumberedAverage
+from symcavity.algebra.lowest import FollowedAverage
 from symcavity.algebra.phi import gaussian_density, phi
 from symcavity.evaluate.averages.gaussian_fields import widened
 from symcavity.evaluate.averages.nodes import own_quantities
@@ -169,6 +170,8 @@ def _widened(node: Expr, u: Symbol) -> Expr | None:
             still, tilt = _affine(tilted, u)
         except _NoClosedForm:
             continue
+        if isinstance(node, FollowedAverage) and (tilted - rest[2].xreplace(shift).diff(x)).expand().has(u):
+            continue  # what is added to the well differs
         if not tilt.has(x):
             width = sqrt(1 + tilt**2)
             if isinstance(node, ImplicitAverage):

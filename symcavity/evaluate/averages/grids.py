@@ -9,8 +9,9 @@ import numpy as np
 
 from symcavity.algebra.legendre import legendre
 from symcavity.errors import NotConverged
+from symcavity.evaluate.averages.followed import followed_of
 from symcavity.evaluate.averages.inversion import COUNT, beside, invert, refuse_many, within
-from symcavity.evaluate.averages.wells import NO_GAPS, Gaps, hull_of
+from symcavity.evaluate.averages.wells import NO_GAPS, Gaps, Hull, hull_of
 from symcavity.evaluate.tolerances import tolerances
 
 REACH, FARTHEST = 9.0, 38.0  # the Gaussian weight beyond nine standard deviations is below double precision
@@ -169,25 +170,29 @@ class PanelGrid:
         -------
         nodes, weights, gaps, tangents of nodes and weights
         """
-        with np.errstate(all="ignore"):
-            shape = np.broadcast_shapes(*(np.shape(v)[:-1] for v in law(np.array([0.1]))))
-        hull = hull_of(law, float(self.ends[-1]), shape, each=self.each)
-        if not hull.has_gaps:
-            y, w, _, moves = self.implicit(lambda x: law(x)[:2], low, high, slopes)
-            return y, w, NO_GAPS, moves
-        edges, fields = hull.edges(self.ends)
-        parted = (edges.reshape(*shape, -1), hull.left.reshape(*shape, -1), hull.right.reshape(*shape, -1))
-        self.places = ((fields[:, 1:] + fields[:, :-1]) / 2).reshape(*shape, -1)
-        return self._beside_gaps(*parted, (low, high), slopes)
+        return self._beside_gaps(hull_of, law, (low, high), slopes)
+
+    def followed(self, law: Any, low: Any, high: Any, slopes: Tangents = ()) -> tuple[Any, Any, Any, Tangents]:
+        """The same for the minimum that is reached from a start; the law also gives slope and curvature of its well."""
+        return self._beside_gaps(followed_of, law, (low, high), slopes)
 
     def _beside_gaps(
-        self, edges: np.ndarray, left: np.ndarray, right: np.ndarray, ends: tuple[Any, Any], slopes: Tangents
+        self, laid: Callable[..., Hull], law: Any, ends: tuple[Any, Any], slopes: Tangents
     ) -> tuple[Any, Any, Gaps, Tangents]:
         """Nodes in panels, of which those in a gap are at its ends."""
+        with np.errstate(all="ignore"):
+            shape = np.broadcast_shapes(*(np.shape(v)[:-1] for v in law(np.array([0.1]))))
+        hull = laid(law, float(self.ends[-1]), shape, each=self.each)
+        if not hull.has_gaps:
+            y, w, _, moves = self.implicit(lambda x: law(x)[:2], *ends, slopes)
+            return y, w, NO_GAPS, moves
+        edges, fields = hull.edges(self.ends)
+        edges, left, right = (v.reshape(*shape, -1) for v in (edges, hull.left, hull.right))
+        self.places = ((fields[:, 1:] + fields[:, :-1]) / 2).reshape(*shape, -1)
         clipped, turns = _within(edges, ends, slopes)
         whole, _, _ = self._nodes(edges, [])
         y, w, moves = self._nodes(clipped, turns)
-        gaps = Gaps.of(whole, left, right, ends)
+        gaps = Gaps.of(whole, left, right, hull.turns.reshaped(shape), ends)
         y, w = np.where(gaps.inside, gaps.ends, y), np.where(gaps.inside, 0.0, w)
         if ends != (None, None):
             y = np.where((w == 0) & ~gaps.inside, beside(*ends), y)

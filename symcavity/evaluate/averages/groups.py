@@ -136,15 +136,15 @@ class NodeGroup:
         """The unknown is the variable: the density is that of the field at which the unknown has this value."""
         home, node = path[-1], self.members[0]
         _, x, psi, low, high, *rest = node.args
+        asked, method = (node.law, node.method) if rest else ((psi, psi.diff(x)), "implicit")
         ends = [(e, None if abs(e) == oo else program.seen(e, path)) for e in (low, high)]
         law, there = program.name("psi"), program.name("y")
         trial = Scope(home.depth + 1, {x: there})
-        asked = [psi, psi.diff(x), *rest[:1]]
         result = "return " + ", ".join(program.seen(e, [*path, trial]) for e in asked)
         home.lines += [f"def {law}({there}):", *("    " + line for line in trial.lines), "    " + result]
         y, rule, side = program.name("y"), program.name("w"), program.name("s")
         scope = Scope(home.depth + 1, {x: y})
-        call = f"{grid}.{'lowest' if rest else 'implicit'}({law}, {ends[0][1]}, {ends[1][1]}"
+        call = f"{grid}.{method}({law}, {ends[0][1]}, {ends[1][1]}"
         moves: dict[int, str] = {}
         if program.loops:
             jumps = f", {program.seen(rest[1], path)}" if rest else ""
@@ -181,10 +181,12 @@ class NodeGroup:
                 terms.append(f"{t}*({rule}*density0{factor})")
             if k in moves:
                 terms.append(f"{value}*({moves[k]}*density0{factor})")
-            turned = [program.seen_tangent(e, k, inner) or "0.0" for e in (*rest[:1], psi)] if rest else []
+            moving = (*self.members[0].moving, psi) if rest else ()
+            turned = [program.seen_tangent(e, k, inner) or "0.0" for e in moving]
             if any(t != "0.0" for t in turned):
                 there = program.seen(program.safe(exp(-(psi**2) / 2)), inner)
-                terms.append(f"{there}*{side}.moved({side}.tilt({turned[0]}), {turned[1]})*density0")
+                *told, own = turned
+                terms.append(f"{there}*{side}.moved({side}.tilt({', '.join(told)}), {own})*density0")
             if terms:
                 out[k] = program.name("d")
                 scope.lines.append(f"{out[k]} = {' + '.join(terms)}")

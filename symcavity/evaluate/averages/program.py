@@ -134,7 +134,7 @@ class Program:
             families = tuple(sorted({q.family for q in own_quantities(node.args[0])}, key=lambda f: f.name))
             return ("sites", height, families)
         if isinstance(node, ImplicitAverage):
-            return ("implicit", height, *node.args[1:])
+            return ("implicit", height, node.which, *node.args[1:])
         return ("line" if isinstance(node, SmoothAverage) else "gauss", height, node.z)
 
     # -- values ------------------------------------------------------------------------------------

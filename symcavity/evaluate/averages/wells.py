@@ -1,4 +1,4 @@
-"""The lowest minimum of a tilted well: the tilts at which it jumps, and nodes for averages over the other ones.
+"""The lowest minimum of a tilted well: the tilts at which it jumps, and the gain of its average as jumps move.
 
 The minimum of ``well(x) - z*x`` lies where the well touches its convex hull.  Between the two points of contact of a
 common tangent it does not touch; there the minimum jumps, at the z that is the slope of the tangent.
@@ -24,6 +24,37 @@ DONE, ROUNDING = 4e-15, 1e-14
 
 
 @dataclass(frozen=True)
+class Turning:
+    """How the slopes at gaps move with what a well and slopes are at two places.
+
+    Attributes
+    ----------
+    places : (ndarray, ndarray)
+    rise : (ndarray, ndarray)
+        The weights of what the well gains there.
+    still, whole : ndarray
+        The weights of what its slope gains at the first place, and of the mean of what that of the whole gains at both.
+    why : ndarray of int or None
+        What is at the places of each gap, where it is not points of contact.
+    flat : ndarray of bool, or None
+        Whether the left end of each gap is the end of a minimum, and whether the right one is: it moves along.
+    """
+
+    places: tuple[np.ndarray, np.ndarray]
+    rise: tuple[np.ndarray, np.ndarray]
+    still: np.ndarray
+    whole: np.ndarray
+    why: np.ndarray | None = None
+    flat: np.ndarray | None = None
+
+    def reshaped(self, shape: Sequence[int]) -> Turning:
+        """The same, one row for each joint value."""
+        one = [v.reshape(*shape, v.shape[-1]) for v in (*self.places, *self.rise, self.still, self.whole)]
+        flat = None if self.flat is None else self.flat.reshape(2, *shape, self.flat.shape[-1])
+        return Turning((one[0], one[1]), (one[2], one[3]), one[4], one[5], flat=flat)
+
+
+@dataclass(frozen=True)
 class Hull:
     """The convex hulls of some wells, one row each.
 
@@ -33,6 +64,8 @@ class Hull:
         Points of each hull, and its slope there.
     left, right, slope : ndarray
         The common tangents: points of contact and slopes, one row for each well; those without width fill up.
+    turning : Turning or None
+        By what the slopes move, where it is not by the points of contact.
     """
 
     x: list[np.ndarray]
@@ -40,6 +73,17 @@ class Hull:
     left: np.ndarray
     right: np.ndarray
     slope: np.ndarray
+    turning: Turning | None = None
+
+    @property
+    def turns(self) -> Turning:
+        """By what the slopes at gaps move: of common tangents by the rise of the well between points of contact."""
+        if self.turning is not None:
+            return self.turning
+        across = self.right - self.left
+        rise = 1 / np.where(across == 0, 1.0, across)
+        none = np.zeros_like(rise)
+        return Turning((self.left, self.right), (-rise, rise), none, none)
 
     @property
     def has_gaps(self) -> bool:
@@ -60,53 +104,72 @@ class Hull:
 
 @dataclass(frozen=True)
 class Gaps:
-    """Which nodes of an average stand at the ends of gaps, half of those in a gap at each.
+    """Which nodes of an average stand at the ends of gaps, and at the places that decide where jumps move.
 
     Attributes
     ----------
     inside : ndarray of bool
     ends : ndarray
-        Where they stand.
+        Where they stand: of those in a gap a quarter each at its ends and at two places.
     mark : ndarray
         Shares of one at the lower ends of gaps, and of minus one at the upper ones; zero elsewhere.
-    other : ndarray of int
-        The place of a node at the other end.
+    gap : ndarray of int
+        In which gap they are.
+    seen : (ndarray of int, ndarray of int)
+        The nodes at the two places of each gap.
+    turns : Turning or None
     """
 
     inside: Any
     ends: Any
     mark: Any
-    other: Any
+    gap: Any
+    seen: Any
+    turns: Turning | None
 
     @classmethod
-    def of(cls, y: np.ndarray, left: np.ndarray, right: np.ndarray, bounds: tuple[Any, Any]) -> Gaps:
+    def of(
+        cls, y: np.ndarray, left: np.ndarray, right: np.ndarray, turns: Turning, bounds: tuple[Any, Any]
+    ) -> Gaps:
         """Those of nodes in panels that end where gaps do."""
         shape = np.broadcast_shapes(y.shape[:-1], left.shape[:-1])
         y = np.broadcast_to(y, (*shape, y.shape[-1]))
         inside, ends = np.zeros(y.shape, dtype=bool), y.copy()
-        mark, other = np.zeros(y.shape), np.broadcast_to(np.arange(y.shape[-1]), y.shape).copy()
+        mark, gap = np.zeros(y.shape), np.zeros(y.shape, dtype=int)
+        seen = tuple(np.zeros((*shape, left.shape[-1]), dtype=int) for _ in range(2))
         for k in range(left.shape[-1]):
-            a, b = left[..., k, None], right[..., k, None]
-            own, lower = (y > a) & (y < b), y < (a + b) / 2
+            a, b, *places = (v[..., k, None] for v in (left, right, *turns.places))
+            own, flat = (y > a) & (y < b), [False, False] if turns.flat is None else turns.flat[..., k, None]
             inside |= own
-            ends = np.where(own, np.where(lower, a, b), ends)
-            half = np.maximum(np.sum(own & lower, axis=-1, keepdims=True), 1)
-            mark = np.where(own, np.where(lower, 1.0, -1.0) / half, mark)
-            first = np.argmax(own, axis=-1)[..., None]  # the lower half stands before the upper one
-            other = np.where(own, np.where(lower, first + half, first), other)
+            count = np.maximum(np.sum(own, axis=-1, keepdims=True), 4)
+            part = 4 * (np.cumsum(own, axis=-1) - 1) // count  # which quarter of those in the gap
+            shares = [np.where(still, 0.0, share) for still, share in zip(flat, (1.0, -1.0), strict=True)]
+            stands = np.where(flat[0], b, a), np.where(flat[1], a, b)
+            for n, (end, share) in enumerate(zip((*stands, *places), (*shares, 0.0, 0.0), strict=True)):
+                here = own & (part == n)
+                ends = np.where(here, end, ends)
+                mark = np.where(here, share / np.maximum(np.sum(here, axis=-1, keepdims=True), 1), mark)
+                if n > 1:
+                    seen[n - 2][..., k] = np.argmax(here, axis=-1)
+            gap = np.where(own, k, gap)
         for bound, beyond in zip(bounds, (np.less, np.greater), strict=True):
             if bound is not None:
                 mark = np.where(beyond(ends, np.asarray(bound, dtype=float)[..., None]), 0.0, mark)
-        return cls(inside, ends, mark, other)
+        return cls(inside, ends, mark, gap, seen, turns)
 
-    def tilt(self, values: Any) -> Any:
-        """How the slope of each common tangent moves, as the well does by some values at the nodes."""
-        if self.mark is None:
+    def tilt(self, well: Any, still: Any = 0.0, whole: Any = 0.0) -> Any:
+        """How the slope at each gap moves, as a well and slopes do by some values at the nodes."""
+        if self.turns is None:
             return 0.0
-        values = np.broadcast_to(np.asarray(values, dtype=float), self.ends.shape)
-        across = np.take_along_axis(self.ends, self.other, axis=-1) - self.ends
-        moved = np.take_along_axis(values, self.other, axis=-1) - values
-        return np.where(self.mark == 0, 0.0, moved / np.where(across == 0, 1.0, across))
+
+        def at(values: Any, n: int) -> Any:
+            values = np.broadcast_to(np.asarray(values, dtype=float), self.ends.shape)
+            return np.take_along_axis(values, self.seen[n], axis=-1)
+
+        moved = self.turns.still * at(still, 0) + self.turns.whole * (at(whole, 0) + at(whole, 1)) / 2
+        moved = moved + sum(weight * at(well, n) for n, weight in enumerate(self.turns.rise))
+        found = np.take_along_axis(np.broadcast_to(moved, self.seen[0].shape), self.gap, axis=-1)
+        return np.where(self.mark == 0, 0.0, found)
 
     def moved(self, tilt: Any, psi: Any) -> Any:
         """What averages gain at the ends of gaps, by the density there: tangents turn, and so does the slope."""
@@ -117,7 +180,7 @@ class Gaps:
         return 0.0 if self.mark is None else np.where(self.mark == 0, 0.0, jumps)
 
 
-NO_GAPS = Gaps(None, None, None, None)
+NO_GAPS = Gaps(None, None, None, None, None, None)
 
 
 def hull_of(law: Law, reach: float, shape: Sequence[int], *, each: bool = False) -> Hull:
@@ -135,11 +198,11 @@ def hull_of(law: Law, reach: float, shape: Sequence[int], *, each: bool = False)
         return [np.broadcast_to(np.asarray(v, dtype=float), (*shape, x.shape[-1])).reshape(x.shape) for v in found]
 
     with np.errstate(all="ignore"):
-        ends = _ends(at, reach, rows, each=each)
+        ends = ends_of(at, reach, rows, each=each)
         x = np.linspace(ends[0], ends[1], EVEN, axis=-1)
-        x = _levelled(x, at(x)[0])
+        x = levelled(x, at(x)[0])
         for _ in range(ZOOMS):
-            x = _closer(x, at(x)[1])
+            x = closer(x, at(x)[1])
         psi, bend, well = at(x)
         gaps = [_gaps(*row) if row[2].min() < 0 else [] for row in zip(x, psi, bend, well, strict=True)]
         most = max(map(len, gaps), default=0)
@@ -148,10 +211,15 @@ def hull_of(law: Law, reach: float, shape: Sequence[int], *, each: bool = False)
             for k, (a, b) in enumerate(found):
                 left[row, k], right[row, k] = x[row, a], x[row, b]
         if most:
-            left, right = _touching(at, left, right)
+            left, right = contacts(at, left, right)
         slope = at(left)[0] if most else left
-    xs, zs = [], []
-    for row in range(rows):
+    return hull_around(x, psi, (left, right, slope))
+
+
+def hull_around(x: np.ndarray, psi: np.ndarray, gaps: tuple[Any, Any, Any], turning: Turning | None = None) -> Hull:
+    """The points outside of gaps, with the slope there, and the gaps."""
+    (left, right, slope), xs, zs = gaps, [], []
+    for row in range(len(x)):
         inside = np.any((x[row, :, None] > left[row]) & (x[row, :, None] < right[row]), axis=-1)
         keep = ~inside
         place = np.concatenate([x[row, keep], left[row], right[row]])
@@ -159,10 +227,10 @@ def hull_of(law: Law, reach: float, shape: Sequence[int], *, each: bool = False)
         order = np.argsort(place, kind="stable")
         xs.append(place[order])
         zs.append(np.maximum.accumulate(value[order]))
-    return Hull(xs, zs, left, right, slope)
+    return Hull(xs, zs, left, right, slope, turning)
 
 
-def _ends(at: Any, reach: float, rows: int, *, each: bool) -> np.ndarray:
+def ends_of(at: Any, reach: float, rows: int, *, each: bool) -> np.ndarray:
     """Between which places the slope of a well lies within reach: beyond the last point at which it does."""
     out = []
     size = _size(at, reach, rows)
@@ -199,7 +267,7 @@ def _size(at: Any, reach: float, rows: int) -> np.ndarray:
     return np.where(np.any(within, axis=-1), places[np.minimum(last + 1, places.size - 1)], places[0])
 
 
-def _levelled(x: np.ndarray, psi: np.ndarray) -> np.ndarray:
+def levelled(x: np.ndarray, psi: np.ndarray) -> np.ndarray:
     """Points at equal distances, and at equal changes of the slope of the well."""
     out = []
     for place, value in zip(x, psi, strict=True):
@@ -209,7 +277,7 @@ def _levelled(x: np.ndarray, psi: np.ndarray) -> np.ndarray:
     return np.array(out)
 
 
-def _closer(x: np.ndarray, bend: np.ndarray) -> np.ndarray:
+def closer(x: np.ndarray, bend: np.ndarray) -> np.ndarray:
     """More points around the smallest curvature of each well: it turns where this is negative."""
     least = np.argmin(np.where(np.isfinite(bend), bend, np.inf), axis=-1)
     ends = [np.clip(least + way, 0, x.shape[-1] - 1)[:, None] for way in (-1, 1)]
@@ -235,7 +303,7 @@ def _gaps(x: np.ndarray, psi: np.ndarray, bend: np.ndarray, well: np.ndarray) ->
     return [(a, b) for a, b in found if np.any((turns >= a) & (turns <= b))]
 
 
-def _touching(at: Any, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def contacts(at: Any, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The points of contact of common tangents, by Newton's method from points near them."""
     count, real = left.shape[1], right > left
     for _ in range(POLISHED):

@@ -11,7 +11,7 @@ from sympy.core.relational import Relational
 
 from symcavity.algebra.gaussian import GaussianAverage, average_branches, gaussian_average
 from symcavity.algebra.implicit import ImplicitAverage, implicit_average
-from symcavity.algebra.lowest import lowest_in
+from symcavity.algebra.lowest import at_minimum_in
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import SiteResponse
 from symcavity.sites.branching.kinks import KINKS, decided
@@ -131,7 +131,8 @@ class RegionAverage:
             made = ImplicitAverage
             if self.solution.well is not None:
                 tilted = self.solution.well.xreplace(self.no_sources) - self.mean * x
-                made = lowest_in((self.reflection * tilted / self.scale).xreplace(self.outer), self.ensemble.at_jumps)
+                standing = (self.reflection * tilted / self.scale).xreplace(self.outer)
+                made = at_minimum_in(standing, self.ensemble.at_jumps, followed=self.solution.followed)
             total += implicit_average(body, x, standard, low, high, made)
         return total
 

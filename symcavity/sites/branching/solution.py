@@ -95,6 +95,8 @@ class SiteSolution:
         Of a law that falls into several, each with states and a field of its own.
     well : Expr or None
         Of an implicit region: what has the field as its slope, where the lowest of several minima is meant.
+    followed : bool
+        Whether the lowest minimum of the well is where a state begins, that goes downhill from there.
     """
 
     inner: Symbol
@@ -108,6 +110,7 @@ class SiteSolution:
     faces: tuple[tuple[tuple[Symbol, ...], dict[Any, Expr]], ...] = ()
     parts: tuple[SiteSolution, ...] = ()
     well: Expr | None = None
+    followed: bool = False
 
     def xreplace(self, rule: dict[Any, Any]) -> SiteSolution:
         """Replace symbols throughout, for instance the self-coupling by its mean."""

@@ -72,6 +72,7 @@ class Branching:
                 "paired": bool(site.law.pairs),
                 "convex": site.problem.convex,
                 "switches": solution.well is not None,
+                **({"followed": True} if solution.followed else {}),
                 "domains": [r.xreplace(here) for r in solution.domains],
                 "sign_assumptions": relations,
             },

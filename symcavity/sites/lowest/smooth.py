@@ -1,7 +1,8 @@
 """Sites whose energy is smooth and no square: the state is where it is stationary, with what the others answer.
 
 Where the energy is not known to be convex, the lowest of its minima is meant.  It switches at the field at which two
-are equally low: from one point of contact of a common tangent of the energy to the other.
+are equally low: from one point of contact of a common tangent of the energy to the other.  Or it is the minimum that a
+state reaches downhill from the one that it has without feedback.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from symcavity.algebra.texsymbol import TexSymbol
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
+from symcavity.model.laws import Weight
 from symcavity.model.quantities import SiteQuantity, site_quantities
 from symcavity.record.derivation import Step
 from symcavity.record.maker import StepMaker
@@ -108,16 +110,16 @@ class SmoothMinimum(Branching):
                 known |= {k: way for k in back if way}
         problem = problem.signed(known)
         force, inner = force_on(problem), moving_field(problem)
+        if weight.is_local and not weight.is_field:
+            _refuse_falling(problem, weight)
         if not (way := sign_of(force.slope)):
             raise IllPosed(f"{problem.text}: the sign of {force.slope} is open.", "fields of one sign")
-        if weight.is_local:
-            raise UnsupportedLaw(
-                f"{problem.text}: the minimum of {weight.energy} that it has without feedback is not followed.",
-                "select='lowest'; squares between points",
-            )
         x, sources = Dummy(weight.state.family.name, real=True), problem.plain_sources()
         energy = weight.energy.xreplace({weight.state: x})
         well = (energy + force.curvature * x**2 / 2 - force.shift * x) / force.slope
+        if weight.is_local:  # where it begins
+            own = energy if not weight.is_field else force.curvature * x**2 / 2
+            well = (own - force.shift * x) / force.slope
         psi = Add(*(factor_terms(t / force.slope) for t in (energy.diff(x), force.curvature * x, -force.shift)))
         values: dict[SiteQuantity, Expr] = {
             h.carrier: next(e for e in problem.equations() if e.lhs == h.carrier).rhs.xreplace(sources)
@@ -142,6 +144,7 @@ class SmoothMinimum(Branching):
             () if curved else rising(energy, x, force.curvature),
             sources=tuple(sources.values()),
             well=None if curved else well,
+            followed=weight.is_local,
             bend=1 + strength * weight.energy.diff(weight.state, 2),
         )
         return LawSolution(found, known)
@@ -176,7 +179,11 @@ class SmoothMinimum(Branching):
         well, field = (e.xreplace(still) for e in (solution.well, psi))
         risen = well.xreplace({x: high}) - well.xreplace({x: low})
         claims = [Equation(switch, field.xreplace({x: end})) for end in (low, high)]
-        claims.append(Equation(switch * (high - low), risen))
+        if solution.followed:
+            begun = TexSymbol(f"{x.name}_start", rf"{x.name}_{{\mathrm{{start}}}}")
+            claims.insert(0, Equation(solution.inner, well.diff(x).xreplace({x: begun})))
+        else:
+            claims.append(Equation(switch * (high - low), risen))
         for r in nodes:
             value, source = region.values[r.state].xreplace(still), site.at_labels.source(r)
             gap = value.xreplace({x: high}) - value.xreplace({x: low})
@@ -185,7 +192,9 @@ class SmoothMinimum(Branching):
             claims.append(Equation(r, slope.xreplace({x: weight_of(site.problem).state}) + jump))
         claims = [Equation(c.lhs.xreplace(zero), c.rhs.xreplace(zero)) for c in claims]
         data = {**data, "ends": (low, high), "switch": switch}
-        return make(f"{site.kind.key}.jump", "contact", claims, data=data, rests_on=(f"{site.kind.key}.solution",))
+        data |= {"start": begun} if solution.followed else {}
+        rule = "followed" if solution.followed else "contact"
+        return make(f"{site.kind.key}.jump", rule, claims, data=data, rests_on=(f"{site.kind.key}.solution",))
 
 
 class SmoothEnsemble(SiteEnsemble):
@@ -213,6 +222,22 @@ class _Slopes(SmoothEnsemble):
 
     def _jumps(self, response: SiteResponse) -> bool:  # noqa: ARG002 - the signature of what it replaces
         return False
+
+
+def _refuse_falling(problem: SiteProblem, weight: Weight) -> None:
+    """Refuse to begin at a minimum that an energy does not have at all forces: it has to rise faster than any line."""
+    x = Dummy(weight.state.family.name, real=True)
+    for end in (-oo, oo):
+        try:
+            slope = limit(weight.energy.xreplace({weight.state: x}).diff(x), x, end)
+        except (NotImplementedError, ValueError):  # of an energy whose growth is not known the solution shows it
+            continue
+        if slope.is_finite:
+            raise UnsupportedLaw(
+                f"{problem.text}: without feedback {weight.energy} has no minimum where the force is beyond {slope}.",
+                "energies that rise faster than any line",
+                "select='lowest'; a square of the state beside the energy",
+            )
 
 
 def rising(energy: Expr, x: Symbol, curvature: Expr) -> tuple[Relational, ...]:
