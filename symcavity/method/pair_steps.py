@@ -7,7 +7,7 @@ from dataclasses import replace
 from sympy import Expr, Sum
 
 from symcavity.method.average import message_response
-from symcavity.method.legs import Two
+from symcavity.method.legs import Two, scales, weighed
 from symcavity.method.naming import at_zero
 from symcavity.method.pair import Pair
 from symcavity.method.pair_given import GivenFields
@@ -95,8 +95,9 @@ def _given_step(given: GivenFields, make: StepMaker) -> Step:
     for kind, part in given.parts.items():
         for h, m in part.fields.items():
             f = h.declared
-            mean = next((e for a, e in given.means.items() if (a.sent, a.kind) == (f.emission, f.sender)), f.emission)
-            total = Sum(f.coupling * mean.xreplace({f.sender.index: f.sender_index}), *f.limits)
+            mean = next((e for a, e in given.means.items() if (a.sent, a.kind) == (weighed(f), f.sender)), weighed(f))
+            mean = (mean / scales(f)[1]).xreplace({f.sender.index: f.sender_index})
+            total = Sum(f.coupling * mean, *f.limits)
             fields.append({"field": at_zero(m.at_site(), kind), "sum": at_zero(total, kind)})
     parameters = [q.at_site() for part in given.parts.values() for q in part.given]
     return make(
