@@ -37,7 +37,8 @@ def _steps(pair: Pair, make: StepMaker) -> list[Step]:
     kinds = list(theory.inserted)
     over = [q.at_site() for q in pair.over]
     given = [q.at_site() for q in theory.system.quenched if q not in pair.over]
-    couplings = list(dict.fromkeys(f.coupling for f in theory.system.fields if f.states()))
+    trained = [f for f in theory.system.fields if f.states()]
+    couplings = list(dict.fromkeys(f.coupling for f in trained))
     local = _local(pair) if pair.given is None else []
     sent = list(dict.fromkeys(leg.sent for leg in pair.means)) if pair.given is None else []
     centred = (("zero_mean", {"sent": sent, "over": over}),) if sent else ()
@@ -45,7 +46,13 @@ def _steps(pair: Pair, make: StepMaker) -> list[Step]:
         make(
             "pair.insert",
             "two_sites",
-            data={"over": over, "given": given, "couplings": couplings, "globals": list(theory.system.globals)},
+            data={
+                "over": over,
+                "given": given,
+                "couplings": couplings,
+                "globals": list(theory.system.globals),
+                "scales": [e for e in dict.fromkeys(e for f in trained for e in scales(f)) if e != 1],
+            },
             assumptions=(("independence", {}), ("linear_response", {"order": ORDER})),
             rests_on=("disorder", *(f"{kind.key}.cavity_field" for kind in kinds)),
         )

@@ -85,6 +85,7 @@ def test_the_record_is_judged_by_matrices_of_such_couplings(make):
     pair = made[0].cavity().pair(over=[made[2]]) if isinstance(made, tuple) else made
     steps = [step for step in pair.derivation if step.key.startswith("pair.") and step.claims]
     assert len(steps) == 4
+    assert "couplings are those of one variance times" in " ".join(pair.derivation.to_text().split())
     assert all(v.ok for step in steps for v in judge(step))
 
 
