@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from symcavity.errors import ValuesError
@@ -191,22 +192,33 @@ class ConvexProblem(Problem):
         count : int
             How many copies.
         share : mapping, optional
-            By coupling the correlation between the copies, from 0 to 1, a number or a symbol; by quenched parameter or
-            symbol 0 where each copy has its own.  Everything else is the same in all copies.
+            By coupling or quenched parameter how much the copies share, from 0 to 1, a number or a symbol; by symbol 0
+            where each copy has its own.  Everything else is the same in all copies.  Of couplings, and of quenched
+            parameters with a Gaussian law, it is the correlation between copies; of any other law the probability that
+            a value is the same in all copies, and drawn for each otherwise.  Either way the covariance between copies
+            is this share of the variance.
 
         Raises
         ------
         DeclarationError
-            For shares of unknown words or beyond their range, names that are taken, and fixed averages.
+            For shares of unknown words or beyond their range, parts of parameters whose law is left open, names that
+            are taken, and fixed averages.
         """
         from symcavity.model.copies import copied
 
-        objective, constraints, name = copied(self, count, share or {})
-        return ConvexProblem(objective, constraints, name=name)
+        objective, constraints, name, own = copied(self, count, share or {})
+        problem = ConvexProblem(objective, constraints, name=name)
+        problem._of_copies = own
+        return problem
+
+    _of_copies: Mapping[str, Any] = MappingProxyType({})
 
     def __getitem__(self, name: str) -> Any:
-        """The family of the variable with the given name: ``problem["w"][i]``, ``problem["lambda"][mu]``."""
-        return self.kkt()[name]
+        """The family of the variable with the given name: ``problem["w"][i]``, ``problem["lambda"][mu]``.
+
+        Of copies also what each has for itself: ``copies["y_1"][mu]``, to observe it or to name it in ``over=``.
+        """
+        return self._of_copies.get(name) or self.kkt()[name]
 
     def kkt(self) -> BipartiteSystem:
         """Return the optimality conditions: stationarity, feasibility, slackness, as a system."""

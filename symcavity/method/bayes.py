@@ -14,14 +14,13 @@ from typing import Any
 
 from sympy import Add, Dummy, Expr, Heaviside, Mul, Rational, S, Symbol, Tuple, exp, log, solve
 from sympy.stats import density
-from sympy.stats.crv_types import NormalDistribution
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.measure import emission_parts
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, Expect, SiteResponse
 from symcavity.model.equations import Equation
-from symcavity.model.exact import is_random
+from symcavity.model.exact import is_normal, is_random
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Weight
 from symcavity.model.quantities import Global, Quenched, SiteQuantity, site_quantities
@@ -124,7 +123,7 @@ def _law_of(teacher: Expr) -> Law:
     families = sorted({q.family for q in site_quantities(teacher, Quenched)}, key=lambda f: f.name)
     finite = [f for f in families if f.given is None and isinstance(f.law, Tuple) and f.values]
     rest = [f for f in families if f not in finite]
-    if len(rest) > 1 or any(not _is_normal(f.law) for f in rest):
+    if len(rest) > 1 or any(not is_normal(f.law) for f in rest):
         raise UnsupportedLaw("The law of the teacher is not a mixture of Gaussians.", "finite and normal laws")
     shares: dict[tuple[Expr, Expr], Expr] = {}
     for row in product(*(f.law for f in finite)):
@@ -139,10 +138,6 @@ def _law_of(teacher: Expr) -> Law:
         place = (centre.expand(), width.expand())
         shares[place] = shares.get(place, S.Zero) + share
     return shares
-
-
-def _is_normal(law: Any) -> bool:
-    return law is not None and is_random(law) and isinstance(law.pspace.distribution, NormalDistribution)
 
 
 def _is_same_law(one: Law, other: Law) -> bool:

@@ -157,7 +157,8 @@ def minimum_of(theory: Theory, site: Site) -> Expr:
         If the site hears a field that the objective declares otherwise.
     """
     record, own = theory.system.record, theory.system.own
-    total = record.problem.objective.get(site.kind, S.Zero)
+    # a kink is the variable that bounds it, which is linear in the fields wherever the site has a formula
+    total = record.problem.objective.get(site.kind, S.Zero).xreplace({kink: b for b, kink in record.auxiliary})
     total -= Add(*(nu * condition.parts.get(site.kind, S.Zero) for nu, condition in record.conditions))
     for f in record.fields:
         message = own(record.messages[f.symbol])

@@ -12,7 +12,9 @@ are independent of all that they multiply,
 
     T = P + P W T,    P = <L L> of each kind,    W = N <x x>,
 
-which is linear in the few numbers ``T``.  The doubled system needs no symmetry of the couplings.
+which is linear in the few numbers ``T``.  The doubled system needs no symmetry of the couplings.  Couplings whose
+variance is a product of what belongs to one site each are those of one variance, times a scale of either site: the
+scales belong to what is sent and to what is heard.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from symcavity.errors import DeclarationError, UnsupportedLaw
 from symcavity.method.average import coupling_covariance, message_response
 from symcavity.method.close import kind_of_body
 from symcavity.method.observed_sums import without_fields
-from symcavity.method.pair_ends import Leg, Two
+from symcavity.method.pair_ends import Leg, Two, in_scales, scales, weighed
 from symcavity.method.pair_given import GivenFields
 from symcavity.method.reach import Reach
 from symcavity.method.theory import Theory
@@ -114,7 +116,7 @@ class Pair:
     @cached_property
     def _sent_means(self) -> dict[Leg, Expr]:
         """The mean over what varies of what a site sends."""
-        sent = {f.emission for f in self.theory.system.fields}
+        sent = {weighed(f) for f in self.theory.system.fields}
         return {leg: self._varied(leg.kind, leg.sent) for leg in self.legs if leg.sent is not None and leg.sent in sent}
 
     @property
@@ -130,13 +132,13 @@ class Pair:
             return S.Zero
         if a.sent is not None and b.sent is not None:
             both = self._varied(a.kind, a.sent * b.sent)
-            balanced = {a.sent, b.sent} & {f.emission for f in self.theory.system.fields}  # of mean zero
+            balanced = {a.sent, b.sent} & {weighed(f) for f in self.theory.system.fields}  # of mean zero
             return both if balanced else both - self._varied(a.kind, a.sent) * self._varied(a.kind, b.sent)
         sent, heard = (a.sent, b.field) if b.field is not None else (b.sent, a.field)
         assert heard is not None  # noqa: S101 - one of each
         assert sent is not None  # noqa: S101
         answer = message_response(self.theory.system, sent, heard.declared)
-        return self._varied(a.kind, heard.factor * answer) if answer != 0 else S.Zero
+        return self._varied(a.kind, scales(heard.declared)[0] * heard.factor * answer) if answer != 0 else S.Zero
 
     def at_sites(self, row: Two, column: Two) -> Expr:
         """An entry of ``P``: of a kind's sites, in units of N."""
@@ -146,7 +148,7 @@ class Pair:
         return in_units_of_n(row[0].kind.size / N) * self.over_sites(one * other)
 
     def between(self, row: Two, column: Two) -> Expr:
-        """An entry of ``W``: the covariance of the two couplings between two sites, times N."""
+        """An entry of ``W``: the covariance of the two couplings between two sites, times N, in their scales."""
         ends = [_joined(a, b) for a, b in zip(row, column, strict=True)]
         if None in ends:
             return S.Zero
@@ -154,7 +156,9 @@ class Pair:
         x, y = (_at(f, there, here) if back else _at(f, here, there) for f, back in ends)  # type: ignore[misc]
         covariance = coupling_covariance(x, y)
         covariance = covariance.replace(KroneckerDelta, lambda *_: S.Zero)  # two sites are different ones
-        return in_units_of_n((N * covariance).cancel())
+        turns = [(there, here) if back else (here, there) for _, back in ends]  # type: ignore[misc]
+        own = [_scale_at(f, *turn) for (f, _), turn in zip(ends, turns, strict=True)]  # type: ignore[misc]
+        return in_units_of_n((N * in_scales(covariance, *own)).cancel())
 
     def _varied(self, kind: Kind, body: Expr) -> Expr:
         """An average over what varies at a site, at given parameters of the site."""
@@ -251,7 +255,7 @@ def pair_of(theory: Theory, observed: Any, over: Any) -> Pair:
         For families that the theory does not hold, and what is not a quantity of one kind of site.
     UnsupportedLaw
         For the naive analysis, states that move, vector fields, labels drawn on a field, and couplings whose variance
-        differs from site to site.
+        is a sum of what differs from site to site.
     """
     _refuse(theory)
     varied = varied_families(over, theory.system.quenched, EXAMPLE)
@@ -285,8 +289,8 @@ def _refuse(theory: Theory) -> None:
     for f in theory.system.fields:
         if f.components or f.inner:
             raise _refused(f"the vector field {f.as_sum}")
-        if f.coupling.family.variance.has(SiteQuantity):
-            raise _refused(f"{f.coupling.family}, whose variance differs from site to site")
+        if isinstance(f.coupling.family.variance, Add):
+            raise _refused(f"{f.coupling.family}, whose variance is a sum of what differs from site to site")
 
 
 def _beside_what_is_given(pair: Pair) -> Pair:
@@ -307,7 +311,7 @@ def _is_mixed(pair: Pair) -> bool:
 def _refused(found: str) -> UnsupportedLaw:
     return UnsupportedLaw(
         f"The covariances of sites are not derived for {found}.",
-        "scalar fields at rest, with one variance for a coupling",
+        "scalar fields at rest, with variances that are products of what belongs to one site each",
         "another over=, or sim.dimension(...) of instances",
     )
 
@@ -321,13 +325,18 @@ def _joined(a: Leg, b: Leg) -> tuple[RandomField, bool] | None:
     for hears, sends, back in ((a, b, False), (b, a, True)):
         if hears.field is not None and sends.sent is not None:
             f = hears.field.declared
-            if f.sender == sends.kind and f.emission == sends.sent:
+            if f.sender == sends.kind and weighed(f) == sends.sent:
                 return f, back
     return None
 
 
 def _at(f: RandomField, hearer: Symbol, sender: Symbol) -> SiteQuantity:
     return f.coupling.xreplace({f.hearer.index: hearer, f.sender_index: sender})
+
+
+def _scale_at(f: RandomField, hearer: Symbol, sender: Symbol) -> Expr:
+    heard, sent = scales(f)
+    return heard.xreplace({f.hearer.index: hearer}) * sent.xreplace({f.sender.index: sender})
 
 
 def _ordered(rows: Sequence[Two]) -> list[Two]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Expr
+from sympy import Dummy, Expr, Mul, cancel, sqrt
 
+from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import site_quantities
 from symcavity.sites.protocol import Heard
@@ -55,3 +56,36 @@ class Ends:
 
 
 Two = tuple[Leg, Leg]
+
+
+def scales(f: RandomField) -> tuple[Expr, Expr]:
+    """What the strength of a field's couplings owes to the site that hears it, and to the one that it hears.
+
+    A coupling whose variance differs from site to site is one alike for all sites, times these: the first belongs to
+    what is heard, and the second to what is sent.
+
+    The variance is no sum of such products.
+    """
+    family = f.coupling.family
+    ends = zip((slot.index for slot in family.slots), f.coupling.indices, strict=False)
+    variance = family.variance.xreplace(dict(reversed(list(ends))))  # of a kind coupled to itself: the first end
+    if not (own := site_quantities(variance)):
+        return Mul(), Mul()
+    here, there = Mul(), Mul()
+    for factor in Mul.make_args(variance.as_independent(*own, as_Add=False)[1]):
+        heard = any(f.hearer.index in q.indices for q in site_quantities(factor))
+        here, there = (here * factor, there) if heard else (here, there * factor)
+    return sqrt(here), sqrt(there.xreplace({f.sender_index: f.sender.index}))
+
+
+def weighed(f: RandomField) -> Expr:
+    """What a field sums, with what the strength of its couplings owes to the site that sends it."""
+    return scales(f)[1] * f.emission
+
+
+def in_scales(expr: Expr, *factors: Expr) -> Expr:
+    """An expression that is a multiple of several scales, without them; they are positive."""
+    marks = {q: Dummy(positive=True) for q in site_quantities(Mul(expr, *factors))}
+    return cancel(expr.xreplace(marks) / Mul(*(e.xreplace(marks) for e in factors))).xreplace(
+        {mark: q for q, mark in marks.items()}
+    )

@@ -21,7 +21,7 @@ from sympy import Abs, Add, Expr, S, Symbol, cancel
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import message_response
-from symcavity.method.pair_ends import Leg, Two
+from symcavity.method.pair_ends import Leg, Two, in_scales, scales, weighed
 from symcavity.method.reach import Reach
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average
@@ -87,7 +87,8 @@ class GivenPart:
         problem = replace(site.problem, law=law, heard=self.trained)
         strategy, solution = solved_by(problem)
         signs = {f.signed(s): s for f, s in solution.signs.items()}
-        covariance = {(h.eta, g.eta): e for (h, g), e in self.left.items()}
+        own = {h: scales(h.declared)[0] for h in self.fields}
+        covariance = {(h.eta, g.eta): own[h] * own[g] * e for (h, g), e in self.left.items()}
         return Site(problem.signed(solution.signs), strategy, solution.solved, signs, covariance, site.means)
 
     @property
@@ -197,7 +198,7 @@ class GivenFields:
             return a.sent * b.sent
         sent, heard = (a.sent, b.field) if b.field is not None else (b.sent, a.field)
         answer = message_response(self.theory.system, sent, heard.declared)  # type: ignore[union-attr]
-        return heard.factor * answer  # type: ignore[union-attr]
+        return scales(heard.declared)[0] * heard.factor * answer  # type: ignore[union-attr]
 
     @cached_property
     def meanings(self) -> dict[SiteQuantity, tuple[Kind, Expr, Expr]]:
@@ -222,7 +223,7 @@ class GivenFields:
             If fields are correlated by something else than overlaps of what sites send.
         """
         taken, out = self._taken, dict[OrderParameter, tuple[Expr, Expr]]()
-        sent = {f.emission for f in self.theory.system.fields}
+        sent = {weighed(f) for f in self.theory.system.fields}
         legs = {a: e for a in self.legs if (e := a.sent) is not None and e in sent}
         known = self.theory.order_parameters.items()
         found: set[Symbol] = set()
@@ -248,14 +249,14 @@ class GivenFields:
 
     def covariance(self, kind: Kind) -> Covariances:
         """The covariances of the given parts of the fields of a site, in overlaps of two draws."""
-        known = self.theory.inserted[kind].covariance
         rule = {one: p for p, (one, _) in self.overlaps.items()}
-        return {(h, g): known[h.eta, g.eta].xreplace(rule) for h, g in self.parts[kind].left}
+        return {two: e.xreplace(rule) for two, e in self.whole(kind).items()}
 
     def whole(self, kind: Kind) -> Covariances:
-        """Those of the fields."""
+        """Those of the fields; both in the scales of what a site hears."""
         known = self.theory.inserted[kind].covariance
-        return {(h, g): known[h.eta, g.eta] for h, g in self.parts[kind].left}
+        own = {h: scales(h.declared)[0] for h in self.parts[kind].fields}
+        return {(h, g): in_scales(known[h.eta, g.eta], own[h], own[g]) for h, g in self.parts[kind].left}
 
 
 def _same(one: Expr, other: Expr) -> bool:

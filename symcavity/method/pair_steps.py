@@ -9,7 +9,7 @@ from sympy import Expr, Sum
 from symcavity.method.average import message_response
 from symcavity.method.naming import at_zero
 from symcavity.method.pair import Pair
-from symcavity.method.pair_ends import Two
+from symcavity.method.pair_ends import Two, scales, weighed
 from symcavity.method.pair_given import GivenFields
 from symcavity.method.pair_resolvent import Resolvent
 from symcavity.method.respond import ORDER
@@ -37,7 +37,8 @@ def _steps(pair: Pair, make: StepMaker) -> list[Step]:
     kinds = list(theory.inserted)
     over = [q.at_site() for q in pair.over]
     given = [q.at_site() for q in theory.system.quenched if q not in pair.over]
-    couplings = list(dict.fromkeys(f.coupling for f in theory.system.fields if f.states()))
+    trained = [f for f in theory.system.fields if f.states()]
+    couplings = list(dict.fromkeys(f.coupling for f in trained))
     local = _local(pair) if pair.given is None else []
     sent = list(dict.fromkeys(leg.sent for leg in pair.means)) if pair.given is None else []
     centred = (("zero_mean", {"sent": sent, "over": over}),) if sent else ()
@@ -45,7 +46,13 @@ def _steps(pair: Pair, make: StepMaker) -> list[Step]:
         make(
             "pair.insert",
             "two_sites",
-            data={"over": over, "given": given, "couplings": couplings, "globals": list(theory.system.globals)},
+            data={
+                "over": over,
+                "given": given,
+                "couplings": couplings,
+                "globals": list(theory.system.globals),
+                "scales": [e for e in dict.fromkeys(e for f in trained for e in scales(f)) if e != 1],
+            },
             assumptions=(("independence", {}), ("linear_response", {"order": ORDER})),
             rests_on=("disorder", *(f"{kind.key}.cavity_field" for kind in kinds)),
         )
@@ -95,8 +102,9 @@ def _given_step(given: GivenFields, make: StepMaker) -> Step:
     for kind, part in given.parts.items():
         for h, m in part.fields.items():
             f = h.declared
-            mean = next((e for a, e in given.means.items() if (a.sent, a.kind) == (f.emission, f.sender)), f.emission)
-            total = Sum(f.coupling * mean.xreplace({f.sender.index: f.sender_index}), *f.limits)
+            mean = next((e for a, e in given.means.items() if (a.sent, a.kind) == (weighed(f), f.sender)), weighed(f))
+            mean = (mean / scales(f)[1]).xreplace({f.sender.index: f.sender_index})
+            total = Sum(f.coupling * mean, *f.limits)
             fields.append({"field": at_zero(m.at_site(), kind), "sum": at_zero(total, kind)})
     parameters = [q.at_site() for part in given.parts.values() for q in part.given]
     return make(

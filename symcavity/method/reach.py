@@ -15,7 +15,7 @@ from typing import Any
 from sympy import Basic, Expr, S, Symbol, Tuple
 
 from symcavity.errors import UnsupportedLaw
-from symcavity.method.pair_ends import Leg
+from symcavity.method.pair_ends import Leg, weighed
 from symcavity.model.families import families
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Law
@@ -47,7 +47,7 @@ class Reach:
     def _sent(self) -> list[tuple[Kind, Expr]]:
         """What each kind sends, and what is observed."""
         fields = [f for f in self.theory.system.fields if f.states()]
-        return list(dict.fromkeys([*((f.sender, f.emission) for f in fields), (self.kind, self.observed)]))
+        return list(dict.fromkeys([*((f.sender, weighed(f)) for f in fields), (self.kind, self.observed)]))
 
     @cached_property
     def _laws(self) -> dict[Kind, _Dependence]:
@@ -128,7 +128,7 @@ def unreached(observed: Expr, over: Sequence[Quenched]) -> UnsupportedLaw:
 
 
 def _summed(h: Heard) -> tuple[Kind, Expr]:
-    return h.declared.sender, h.declared.emission
+    return h.declared.sender, weighed(h.declared)
 
 
 class _Dependence:

@@ -9,16 +9,18 @@ from sympy import Add, Basic, Expr, S, Symbol
 
 from symcavity.errors import DeclarationError
 from symcavity.model.couplings import Coupling
+from symcavity.model.dependent import Member
 from symcavity.model.exact import exact
-from symcavity.model.families import families
+from symcavity.model.families import Family, families
 from symcavity.model.problem import Problem
 from symcavity.model.quantities import Global, Quenched, SiteQuantity, Variable
+from symcavity.model.shared_parts import chosen_again, chosen_by, names_taken, shared_in_part
 
 FEWEST = 2
 
 
-def copied(problem: Problem, count: Any, share: Mapping[Any, Any]) -> tuple[Expr, list[Basic], str]:
-    """The objective, the constraints and the title of several copies of a problem.
+def copied(problem: Problem, count: Any, share: Mapping[Any, Any]) -> tuple[Expr, list[Basic], str, dict[str, Any]]:
+    """The objective, constraints and title of several copies of a problem, and by name what each has for itself.
 
     Raises
     ------
@@ -37,11 +39,12 @@ def copied(problem: Problem, count: Any, share: Mapping[Any, Any]) -> tuple[Expr
     objective, entries = problem.typed
     exprs = [objective, *entries, *problem.ranges]
     inside = [e for q in families(exprs, Quenched) if q.given is not None for e in (q.given, *q.law.args)]
-    held = _Held([*exprs, *inside], count, _read(share, [*exprs, *inside]))
+    moments = [e for x in families([*exprs, *inside], Coupling) for e in (x.variance, x.mean)]
+    held = _Held([*exprs, *inside, *moments], count, _read(share, [*exprs, *inside, *moments]))
     copies = [[e.xreplace(held.rule(k)) for e in exprs] for k in range(1, count + 1)]
     constraints = list(dict.fromkeys(c for _, *rest in copies for c in rest))
     title = f"{count} copies of {problem.name}" if problem.name else ""
-    return Add(*(first for first, *_ in copies)), constraints, title
+    return Add(*(first for first, *_ in copies)), constraints, title, held.named
 
 
 def _read(share: Any, exprs: Sequence[Basic]) -> dict[Any, Expr]:
@@ -51,26 +54,44 @@ def _read(share: Any, exprs: Sequence[Basic]) -> dict[Any, Expr]:
         raise DeclarationError(f"share={share!r:.80}.", "couplings, quenched parameters and symbols by shares", example)
     known: list[Any] = [*families(exprs, Coupling), *families(exprs, Quenched)]
     known += sorted(set().union(*(_parameters(e) for e in exprs)), key=str)
-    found = {}
+    found = dict[Any, Expr]()
     for given, value in share.items():
-        key = given.family if isinstance(given, SiteQuantity) else given
-        if key not in known:
-            names = ", ".join(str(k) for k in known)
-            raise DeclarationError(f"share= names {given!r:.80}, which is not in the problem.", names, example)
-        part = exact(value, f"the share of {key}")
-        if part not in (0, 1) and not isinstance(key, Coupling):
+        part = exact(value, f"the share of {given}")
+        alike = {key.name for key, other in share.items() if isinstance(key, Member) and other == value}
+        if isinstance(given, Member) and (others := [name for name in given.joint if name not in alike]):
             raise DeclarationError(
-                f"The copies share {part} of {key}.",
-                "0 (each copy has its own) or 1 (they have the same); couplings may be shared in part",
-                f"{{{key}: 0}}",
+                f"share= gives {part} of {given}, whose law is that of {', '.join(others)} too.",
+                f"one share for all parameters of a joint law: {', '.join(given.joint)}",
+                example,
             )
-        if part not in (0, 1) and (key.components or key.reciprocity != 0):
-            what = "components" if key.components else "a reciprocity"
-            raise DeclarationError(f"The copies share {part} of {key}, which has {what}.", "0 or 1 for such couplings")
-        if (1 - part).is_negative or part.is_negative:
-            raise DeclarationError(f"The copies share {part} of {key}.", "a number between 0 and 1, or a symbol")
-        found[key] = part
+        for key in _families(given, known):
+            if key not in known:
+                names = ", ".join(str(k) for k in known)
+                raise DeclarationError(f"share= names {given!r:.80}, which is not in the problem.", names, example)
+            _refuse_part(key, part)
+            found[key] = part
     return found
+
+
+def _families(given: Any, known: Sequence[Any]) -> list[Any]:
+    """What one name stands for: of a joint law that on which its parameters depend."""
+    if isinstance(given, Member):
+        return [q for q in known if isinstance(q, Quenched) and given.value.has(q.at_site())] or [given]
+    return [given.family if isinstance(given, SiteQuantity) else given]
+
+
+def _refuse_part(key: Any, part: Expr) -> None:
+    if (1 - part).is_negative or part.is_negative:
+        raise DeclarationError(f"The copies share {part} of {key}.", "a number between 0 and 1, or a symbol")
+    if part not in (0, 1) and not isinstance(key, Coupling | Quenched):
+        raise DeclarationError(
+            f"The copies share {part} of {key}, which is one number.",
+            "0 (each copy has its own) or 1 (they have the same); couplings and quenched parameters in part",
+            f"{{{key}: 0}}",
+        )
+    if part not in (0, 1) and isinstance(key, Coupling) and (key.components or key.reciprocity != 0):
+        what = "components" if key.components else "a reciprocity"
+        raise DeclarationError(f"The copies share {part} of {key}, which has {what}.", "0 or 1 for such couplings")
 
 
 def _parameters(expr: Basic) -> set[Symbol]:
@@ -92,9 +113,11 @@ class _Held:
         for x in families(exprs, Coupling):
             if any(moment.has(*own) for moment in (x.variance, x.mean)):
                 own.setdefault(x, S.One)
-        self._own, self._rules = own, dict[int, dict[Any, Any]]()
+        self._own, self._rules, self._exprs = own, dict[int, dict[Any, Any]](), exprs
         self._refuse_shares(families(exprs, Coupling))
+        self._refuse_drawn()
         self._refuse_names(exprs, count)
+        self._parts = {q: shared_in_part(q, [_named(q, k) for k in range(1, count + 1)], own[q]) for q in self._in_part}
 
     def _refuse_shares(self, couplings: Sequence[Any]) -> None:
         for x in couplings:
@@ -107,14 +130,36 @@ class _Held:
                     "one share for couplings that are correlated with each other",
                 )
 
+    @property
+    def _in_part(self) -> list[Quenched]:
+        """The quenched parameters of which the copies share a part."""
+        return [q for q, part in self._own.items() if isinstance(q, Quenched) and part != 0]
+
+    def _refuse_drawn(self) -> None:
+        for label in self._in_part:
+            found = [q for q in self._own if q != label and _depends(label, q)]
+            if label.given is not None and found:
+                raise DeclarationError(
+                    f"The copies share {self._own[label]} of {label}, which is drawn on {found[0]}: each has its own.",
+                    "0 for what is drawn on something of a copy",
+                )
+
     def _refuse_names(self, exprs: Sequence[Basic], count: int) -> None:
         taken = {s.name for e in exprs for s in e.atoms(Symbol)} | {f.name for f in families(exprs)}
         names = {_named(key, k): key for key in self._own for k in range(1, count + 1)}
+        names |= {n: q for q in self._in_part for n in names_taken(q, [_named(q, k) for k in range(1, count + 1)])}
         if found := sorted(taken & set(names)):
             raise DeclarationError(
                 f"A copy of {names[found[0]]} would be called {found[0]}, which is a name of the problem.",
                 f"names that do not end in _1 to _{count}",
             )
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """The families and parameters that single copies have, by name."""
+        found = {m.name: m for members in self._parts.values() for m in members}
+        whole = (new for rule in self._rules.values() for new in rule.values() if isinstance(new, Family | Symbol))
+        return found | {new.name: new for new in whole}
 
     def rule(self, k: int) -> dict[Any, Any]:
         """Each family and parameter that a copy has for itself, by the one that stands in its place in copy ``k``."""
@@ -123,7 +168,14 @@ class _Held:
             left = sorted(self._own, key=_order)
             while left:  # what others depend on comes first: a label on the coupling that a teacher is heard by
                 key = next((a for a in left if not any(b != a and _depends(a, b) for b in left)), left[0])
-                rule[key] = self._copy(key, k, rule)
+                member = self._parts[key][k - 1] if key in self._parts else None
+                if member is None:
+                    rule[key] = self._copy(key, k, rule)
+                else:
+                    here = {q for e in self._exprs for q in e.atoms(SiteQuantity) if q.family == key}
+                    rule |= {q: member[q.indices[0]] for q in here}
+                if isinstance(key, Quenched):
+                    rule |= dict(chosen_again(c, member, k) for c in chosen_by(key, self._exprs))
                 left.remove(key)
         return self._rules[k]
 

@@ -27,6 +27,10 @@ class Shown(DataAtom):
         family = self._data[0]
         return family[label.args[1]] if label.args else Symbol(f"{family.name}({label})")
 
+    def renamed(self, k: int) -> Shown:
+        """The same of copy ``k``."""
+        return self.of(self._data[0].renamed(f"{self._data[0].name}_{k}"))
+
 
 @dataclass(frozen=True)
 class Member:
@@ -96,16 +100,17 @@ def read_joint(make: Any, names: Sequence[str], index: Any, law: Any, *, alone: 
         values = [Choice(label.at_site(), column, s) for column, s in zip(columns, shown, strict=True)]
     else:
         mean, covariance = _gaussian(law, names)
-        noises = [make(f"{hidden}_{k}", index, law=_standard(f"{hidden}_{k}")) for k in range(1, len(names) + 1)]
+        noises = [standard(make, f"{hidden}_{k}", index) for k in range(1, len(names) + 1)]
         factor = covariance.cholesky(hermitian=False)
         values = [m + d for m, d in zip(mean, factor * Matrix([z.at_site() for z in noises]), strict=True)]
     return tuple(Member(n, v, make(n, index).slots[0], tuple(names)) for n, v in zip(names, values, strict=True))
 
 
-def _standard(name: str) -> Any:
+def standard(make: Any, name: str, index: Any) -> Any:
+    """A family of Gaussian numbers of mean zero and variance one."""
     from sympy.stats import Normal
 
-    return Normal(name, 0, 1)
+    return make(name, index, law=Normal(name, 0, 1))
 
 
 def _gaussian(law: Any, names: Sequence[str]) -> tuple[list[Expr], Matrix]:

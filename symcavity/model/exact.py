@@ -55,6 +55,15 @@ def is_random(value: Any) -> bool:
     return isinstance(value, random_symbols())
 
 
+def is_normal(law: Any) -> bool:
+    """Whether a law is a Gaussian of SymPy."""
+    if not is_random(law):
+        return False
+    from sympy.stats.crv_types import NormalDistribution
+
+    return isinstance(law.pspace.distribution, NormalDistribution)
+
+
 @lru_cache(maxsize=256)
 def sign_of_law(law: Any) -> int | None:
     """Return 1 where all values of a random variable of SymPy are positive, 0 where none is negative, else None.

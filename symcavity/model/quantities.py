@@ -254,6 +254,10 @@ class Quenched(Family):
         """The same parameter with a law, which says by itself what is positive."""
         return self._make(*self._data[:3], law_of(law, self.name), False, *self._data[5:])
 
+    def drawn_alike(self, name: str, law: Tuple) -> Quenched:
+        """A label with a law of (value, weight) pairs that is drawn on what this one is drawn on."""
+        return self._make(name, *self._data[1:3], law, False, *self._data[5:])
+
     def copied(self, name: str, rule: Mapping[Any, Any]) -> Quenched:
         """An independent parameter with the same law, drawn on other quantities where it is drawn on some."""
         drawn = Tuple(*(e.xreplace(dict(rule)) for e in self._data[5]))

@@ -101,7 +101,9 @@ def _inverse(matrix: Any) -> Any:
     """The inverse of a matrix, by minors: elimination does not see what cancels; None where there is none."""
     entries = matrix.to_DM()
     unit = entries.eye(entries.shape, entries.domain).to_dense()
-    (first, *others), det = entries.adj_poly_det()  # what SymPy makes of it fails where a coefficient is zero
+    # by its characteristic polynomial: what SymPy's `adj_det` makes of it fails where a coefficient is zero, and its
+    # factors by blocks are compared by size, which parameters of sites have not
+    (first, *others), det = entries.adj_poly_det(cp=entries.charpoly_berk())
     adjugate = unit.scalarmul(first)
     for coefficient in others:
         adjugate = entries.to_dense() * adjugate + unit.scalarmul(coefficient)

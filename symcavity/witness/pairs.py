@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from sympy import Add, Rational, Symbol, Tuple
+from sympy import Add, Dummy, Float, Rational, S, Symbol, Tuple
 
+from symcavity.algebra.compiled import compiled
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.solutions.given_fields import GivenNumbers
 from symcavity.finite.draw import reciprocal
 from symcavity.method.average import message_response
 from symcavity.method.pair import Pair
-from symcavity.method.pair_ends import Leg
+from symcavity.method.pair_ends import Leg, scales, weighed
 from symcavity.method.pair_resolvent import Resolvent
 from symcavity.model.averages import Average
 from symcavity.model.couplings import correlation_of
 from symcavity.model.families import families
 from symcavity.model.kinds import FEATURE, Kind
-from symcavity.model.quantities import Quenched
+from symcavity.model.quantities import Quenched, site_quantities
 from symcavity.record.derivation import SIMULATION, Step, Verdict
 from symcavity.witness.points import solved_point
 from symcavity.witness.registry import result, witness
@@ -41,6 +43,7 @@ class _Site:
     fields: list[Any]
     slopes: np.ndarray
     noise: np.ndarray
+    given: dict[Any, np.ndarray]
 
 
 class LinearInstances:
@@ -67,25 +70,40 @@ class LinearInstances:
         heard = [h for h in site.heard if h.declared.states()]
         if self.beside is not None:  # what does not vary has no covariances
             ends = [leg for leg in self.pair.legs if leg.kind == kind]
-            emissions = [e for e in emissions if any(leg.sent == e for leg in ends)]
+            emissions = [e for e in emissions if any(leg.sent is not None and self.sent(leg)[0] == e for leg in ends)]
             heard = [h for h in heard if any(leg.field == h for leg in ends)]
         local = self._local if self.beside is None else self._beside
-        rows = [local(kind, emissions, heard, point) for point, _ in self.points(kind)]
-        weights = [weight for _, weight in self.points(kind)]
-        cuts = np.round(np.cumsum([0.0, *weights]) * self.count[kind]).astype(int)
+        points = self.points(kind)
+        rows = [local(kind, emissions, heard, point) for point, _ in points]
+        cuts = np.round(np.cumsum([0.0, *(weight for _, weight in points)]) * self.count[kind]).astype(int)
         which = np.random.default_rng(SEEDS).permutation(np.repeat(np.arange(len(rows)), np.diff(cuts)))
         slopes, noise = (np.array([row[k] for row in rows])[which] for k in (0, 1))
-        return _Site(emissions, [h.declared for h in heard], slopes, noise)
+        held = [q for q in points[0][0] if isinstance(q.family, Quenched)]
+        given = {q: np.array([float(point[q]) for point, _ in points])[which] for q in held}
+        return _Site(emissions, [h.declared for h in heard], slopes, noise, given)
+
+    def sent(self, leg: Leg) -> tuple[Any, Any]:
+        """What a site sends at an end of what joins two, and the scale of its couplings."""
+        fields = [f for f in self.theory.system.fields if f.sender == leg.kind and f.states()]
+        return next(((f.emission, scales(f)[1]) for f in fields if weighed(f) == leg.sent), (leg.sent, S.One))
+
+    def scale(self, leg: Leg) -> np.ndarray:
+        """The scale of the couplings at an end, site by site."""
+        own = self.sent(leg)[1] if leg.field is None else scales(leg.field.declared)[0]
+        given = self.sites[leg.kind].given
+        found = compiled(list(given), own)(*given.values())
+        return np.broadcast_to(np.asarray(found, dtype=float), self.count[leg.kind])
 
     def points(self, kind: Kind) -> list[tuple[dict[Any, Any], float]]:
         """The values of what is given of a site, with their weights."""
         if self.beside is not None:
             sites = self.beside.at(kind, COARSE)
-            return [
-                ({q: row[k] for q, row in sites.values.items()}, w) for k, w in enumerate(map(float, sites.weights))
-            ]
+            known = {**sites.values, **sites.given}
+            return [({q: row[k] for q, row in known.items()}, w) for k, w in enumerate(map(float, sites.weights))]
         sent = [f.emission for f in self.theory.system.fields if f.sender == kind]
-        held = [*self.theory.inserted[kind].law.quenched(), *families(sent, Quenched)]
+        strengths = [f.coupling.family.variance for f in self.theory.system.fields if kind in (f.sender, f.hearer)]
+        own = [q for q in families(strengths, Quenched) if q.slots == (kind,)]
+        held = [*self.theory.inserted[kind].law.quenched(), *families(sent, Quenched), *own]
         given = [q for q in dict.fromkeys(held) if q not in self.pair.over]
         laws = [_finite(self.solution.beside.get(q, q.law), q) for q in given]
         found = []
@@ -110,28 +128,35 @@ class LinearInstances:
                 local[a, b] = self.number(h.factor.xreplace(point)) * answer
         means = np.array([mean(e) - self.number(Average(e)) for e in emissions] if point else [0.0] * len(emissions))
         size = np.array([[mean(e * d) for d in emissions] for e in emissions]) - np.outer(means, means)
-        known = [[self.number(site.covariance[g.eta, h.eta]) for h in heard] for g in heard]
-        return self._at_full(kind, emissions, heard, (local, size, np.array(known)))
+        known = [[self.number(site.covariance[g.eta, h.eta].xreplace(point)) for h in heard] for g in heard]
+        return self._at_full(kind, emissions, heard, (local, size, np.array(known)), point)
 
     def _beside(self, kind: Kind, emissions: list[Any], heard: list[Any], point: dict[Any, Any]) -> tuple[Any, Any]:
         """The same beside the given parts of fields: covariances of what varies."""
         assert self.beside is not None  # noqa: S101 - who calls it has looked
         legs = [leg for leg in self.pair.legs if leg.kind == kind]
-        sent = [next(leg for leg in legs if leg.sent == e) for e in emissions]
+        sent = [next(leg for leg in legs if leg.sent is not None and self.sent(leg)[0] == e) for e in emissions]
         fields = [next(leg for leg in legs if leg.field == h) for h in heard]
+        scale = np.array([self.number(self.sent(leg)[1].xreplace(point)) for leg in sent])
+        own = np.array([self.number(scales(h.declared)[0].xreplace(point)) for h in heard])
         names = self.beside.given.local
         local = np.array([[point.get(names(a, b), 0.0) for b in fields] for a in sent]).reshape(len(sent), len(fields))
         size = np.array([[point[names(a, b)] for b in sent] for a in sent])
         trained = [k for k, h in enumerate(self.beside.given.parts[kind].fields) if h in heard]
-        return self._at_full(kind, emissions, heard, (local, size, self.beside.left(kind)[np.ix_(trained, trained)]))
+        known = self.beside.left(kind)[np.ix_(trained, trained)]
+        found = (local / np.outer(scale, own), size / np.outer(scale, scale), known * np.outer(own, own))
+        return self._at_full(kind, emissions, heard, found, point)
 
-    def _at_full(self, kind: Kind, emissions: list[Any], heard: list[Any], found: tuple[Any, ...]) -> tuple[Any, Any]:
+    def _at_full(
+        self, kind: Kind, emissions: list[Any], heard: list[Any], found: tuple[Any, ...], point: dict[Any, Any]
+    ) -> tuple[Any, Any]:
         """Slopes at the full fields, and noise, from the responses, the covariances, and those of the fields."""
         local, size, known = found
         back = np.zeros((len(heard), len(emissions)))
         for b, h in enumerate(heard):
             for k in (k for k in h.feedback if k.emission in emissions and k.through.states()):  # others move means
-                back[b, emissions.index(k.emission)] += self.number(self.theory.inserted[kind].means[k.symbol])
+                mean = self.theory.inserted[kind].means[k.symbol]
+                back[b, emissions.index(k.emission)] += self.number(mean.xreplace(point))
         left = size - local @ known.reshape(len(heard), len(heard)) @ local.T
         turn = np.linalg.inv(np.eye(len(emissions)) + local @ back)
         return turn @ local, turn @ left @ turn.T
@@ -146,7 +171,9 @@ class LinearInstances:
                 total += self.count[kind]
         step, noise = np.zeros((total, total)), np.zeros((total, total))
         fields = [f for site in self.sites.values() for f in site.fields]
-        couplings = drawn_couplings(fields, self.count, self.features, self.number, np.random.default_rng(seed))
+        given = {kind: site.given for kind, site in self.sites.items()}
+        rng = np.random.default_rng(seed)
+        couplings = drawn_couplings(fields, self.count, self.features, self.number, rng, given)
         for kind, site in self.sites.items():
             for a, e in enumerate(site.emissions):
                 for b, f in enumerate(site.fields):
@@ -169,9 +196,10 @@ class LinearInstances:
         there = place[self.pair.kind, self.pair.observed]
 
         def between(sent: Leg, other: Leg) -> np.ndarray:
-            rows = place[sent.kind, sent.sent]
-            heard = other.field
-            return covariance[rows, place[other.kind, other.sent]] if heard is None else sources[heard.declared][rows]
+            rows, heard = place[sent.kind, self.sent(sent)[0]], other.field
+            there = None if heard is not None else place[other.kind, self.sent(other)[0]]
+            found = covariance[rows, there] if heard is None else sources[heard.declared][rows]
+            return np.asarray(self.scale(sent)[:, None] * found * self.scale(other))
 
         seen = next(leg for leg in self.pair.legs if leg.sent == self.pair.observed and leg.kind == self.pair.kind)
         across = {leg: between(seen, leg).T for leg in self.pair.legs}
@@ -204,9 +232,12 @@ class LinearInstances:
             there = place[observed]
             for two, symbol in self.pair.symbols.items():
                 ends = [
-                    covariance[place[leg.kind, leg.sent], there]
-                    if leg.field is None
-                    else sources[leg.field.declared][there].T
+                    self.scale(leg)[:, None]
+                    * (
+                        covariance[place[leg.kind, self.sent(leg)[0]], there]
+                        if leg.field is None
+                        else sources[leg.field.declared][there].T
+                    )
                     for leg in two
                 ]
                 found[symbol].append(float(np.sum(ends[0] * ends[1])) / self.features)
@@ -217,7 +248,12 @@ class LinearInstances:
 
 
 def drawn_couplings(
-    fields: list[Any], count: Mapping[Kind, int], features: int, number: Any, rng: np.random.Generator
+    fields: list[Any],
+    count: Mapping[Kind, int],
+    features: int,
+    number: Any,
+    rng: np.random.Generator,
+    given: Mapping[Kind, Mapping[Any, np.ndarray]] = MappingProxyType({}),
 ) -> dict[Any, np.ndarray]:
     """The couplings of each field, its hearers as rows: drawn by the moments that the declaration gives."""
     out: dict[Any, np.ndarray] = {}
@@ -232,8 +268,13 @@ def drawn_couplings(
             drawn = own * drawn + other * drawn.T
         out[family] = drawn
     sizes: dict[Any, Any] = {kind.size: count.get(kind, features) for kind in (*count, FEATURE)}
-    scales = {x: np.sqrt(number(x.variance.xreplace(sizes))) for x in out}
-    return {f: scales[x] * (out[x].T if f.turned else out[x]) for f in fields for x in [f.coupling.family]}
+    for x, standard in out.items():
+        marks: dict[Any, Any] = {q: Dummy() for q in site_quantities(x.variance)}
+        strength = x.variance.xreplace({**sizes, **marks})
+        known = {s: Float(number(s)) for s in strength.free_symbols - {*marks.values()}}
+        at = [given[k][q][:, None] if k == x.slots[0] else given[k][q] for q in marks for k in q.family.slots]
+        out[x] = standard * np.sqrt(compiled(list(marks.values()), strength.xreplace(known))(*at))
+    return {f: out[x].T if f.turned else out[x] for f in fields for x in [f.coupling.family]}
 
 
 def _finite(law: Any, q: Quenched) -> list[tuple[Any, Any]]:

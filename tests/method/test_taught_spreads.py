@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from sympy import Abs, Rational, S, Sum, Symbol, exp, log, sign
+from sympy import Abs, Max, Rational, S, Sum, Symbol, exp, log, sign
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
+from symcavity.method.fluctuations import minimum_of
 from symcavity.method.moved import Moved
 
 x, w, t = Coupling("x"), Feature("w"), Quenched("t", i)
@@ -71,3 +72,13 @@ def test_a_part_that_is_dropped_is_seen(signs, monkeypatch, broken):
     known = covariances(signs, observed)
     monkeypatch.setattr(Moved, broken, lambda *_: S.Zero)
     assert not np.allclose(covariances(signs, observed), known, rtol=0.02)
+
+
+def test_the_minimum_of_a_site_has_the_variable_that_bounds_a_kink():
+    """Its formulas are linear in the fields, region by region; the kink itself would be cut anew in each of them."""
+    margins = ConvexProblem(Sum(Max(0, 1 - sign(told) * heard), (mu, 1, P)) + gamma * weights).cavity()
+    found = [minimum_of(margins, site) for site in margins.inserted.values()]
+    assert not any(e.has(Max) for e in found)
+    ((bound, kink),) = margins.system.record.auxiliary
+    assert kink.has(Max)
+    assert any(e.has(bound) for e in found)

@@ -91,8 +91,9 @@ taken = ConvexProblem(Symbol("w_1", positive=True) * weights, [Eq(heard, 1)])
     [
         (ridge, 1, {}, "two copies or more"),
         (ridge, 2, {Coupling("z"): 0}, "not in the problem"),
-        (ridge, 2, {y: u}, "each copy has its own"),
+        (ridge, 2, {y: u}, "law is left open"),
         (ridge, 2, {x: 2}, "between 0 and 1"),
+        (ridge, 2, {gamma: u}, "each copy has its own"),
         (ridge, 2, {x: "half"}, "share of x"),
         (ridge, 2, [x], "shares"),
         (gardner.problem, 2, {}, "fixes"),

@@ -149,7 +149,7 @@ def _widened(node: Expr, u: Symbol) -> Expr | None:
         if (rest[0], rest[1]) != (-oo, oo):
             return None
     else:
-        expr, x, psi = node.expr, node.z, node.z
+        expr, x, psi, rest = node.expr, node.z, node.z, []
     forms = [e for e in expr.atoms(Add) | psi.atoms(Add) if {x, u} <= e.free_symbols]
     forms = [e for e in forms if e.is_polynomial(x, u)]  # a sum that holds functions of these is shifted inside them
     forms.sort(key=str)
@@ -160,9 +160,9 @@ def _widened(node: Expr, u: Symbol) -> Expr | None:
             shifts[-across / along] = None
     for c in shifts:
         # sums are written out where they stand: inside of averages they hold variables that are bound there
-        moved, tilted = (
+        moved, tilted, *added = (
             e.xreplace({x: x + c * u}).replace(lambda e: e.is_Add and e.is_polynomial(x, u), lambda e: e.expand())
-            for e in (expr, psi)
+            for e in (expr, psi, *(rest[2:3] if isinstance(node, FollowedAverage) else ()))
         )
         if moved.has(u):
             continue
@@ -170,7 +170,7 @@ def _widened(node: Expr, u: Symbol) -> Expr | None:
             still, tilt = _affine(tilted, u)
         except _NoClosedForm:
             continue
-        if isinstance(node, FollowedAverage) and (tilted - rest[2].xreplace(shift).diff(x)).expand().has(u):
+        if any((tilted - e.diff(x)).expand().has(u) for e in added):
             continue  # what is added to the well differs
         if not tilt.has(x):
             width = sqrt(1 + tilt**2)

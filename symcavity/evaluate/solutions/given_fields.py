@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from sympy import Add, Expr, S, Symbol
 
+from symcavity.algebra.compiled import compiled
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, UnsupportedLaw
 from symcavity.evaluate.averages.integrals import Pass
 from symcavity.evaluate.averages.quenched import SiteLaw
 from symcavity.evaluate.constants import NEWTON
 from symcavity.evaluate.tolerances import tolerances
+from symcavity.method.pair_ends import scales
 from symcavity.method.pair_given import GivenFields, GivenPart
 from symcavity.model.averages import Average
 from symcavity.model.kinds import Kind
@@ -33,10 +35,11 @@ Line = tuple[np.ndarray, np.ndarray]  # points and weights
 
 @dataclass(frozen=True)
 class AtSites:
-    """What the sites of a kind have, by name, at points with weights."""
+    """What the sites of a kind have, by name, at points with weights; and the parameters that are given there."""
 
     values: Mapping[SiteQuantity, np.ndarray]
     weights: np.ndarray
+    given: Mapping[SiteQuantity, np.ndarray]
 
     def matrices(self, names: Sequence[Sequence[Expr]]) -> np.ndarray:
         """Of each site the matrix of what it has by name, zero for what is no name."""
@@ -200,8 +203,11 @@ class GivenNumbers:
         share = np.array(list(product(*(density for _, density in lines)))).prod(axis=1)
         count = len(weights)
         points = {q: np.repeat(v, len(share)) for q, v in columns.items()}
-        points |= {m: np.tile(row, count) for m, row in zip(part.fields.values(), fields, strict=True)}
-        return AtSites(site.at(self.env, self.left(kind), points), np.outer(weights, share).ravel())
+        known = {q.at_site(): column for q, column in points.items()}
+        for (h, m), row in zip(part.fields.items(), fields, strict=True):
+            strength = compiled(list(known), scales(h.declared)[0])(*known.values())
+            points[m] = np.tile(row, count) * strength
+        return AtSites(site.at(self.env, self.left(kind), points), np.outer(weights, share).ravel(), known)
 
     @staticmethod
     def _spread(part: GivenPart, shared: np.ndarray, level: int) -> tuple[np.ndarray, list[Line]]:

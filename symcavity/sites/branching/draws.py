@@ -11,6 +11,7 @@ from typing import Any
 from sympy import Eq, Expr, Float, KroneckerDelta, Ne, Symbol
 from sympy.core.relational import Relational
 
+from symcavity.algebra.choice import Choice
 from symcavity.model.convexity import sample_parameter, sample_quenched
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.sites.branching.branches import Branch
@@ -39,6 +40,8 @@ class Cases:
     """The tests on labels in a law, and values of labels at which they come out in every way.
 
     A label that is drawn from the reals is never the number that a test asks for, and seldom beyond a far bound.
+    A label that chooses values of several parameters takes those among them of which the fewest are zero: like a
+    parameter that is zero, such as the mask of a datum that is left out, they say least.
 
     Parameters
     ----------
@@ -57,6 +60,13 @@ class Cases:
             label, place = by_label
             sides = (0,) if isinstance(test, Eq | Ne | KroneckerDelta) else (-1, 1)
             self._choices.setdefault(label, [None]).extend((place, side) for side in sides)
+        chosen: dict[SiteQuantity, list[Choice]] = {}
+        for choice in sorted({c for e in exprs for c in e.atoms(Choice)}, key=str):
+            chosen.setdefault(choice.args[0], []).append(choice)
+        self._telling: dict[SiteQuantity, list[int]] = {}
+        for label, columns in chosen.items():
+            zeros = [sum(v == 0 for v in row) for row in zip(*(c.args[1] for c in columns), strict=True)]
+            self._telling[label] = [k for k, n in enumerate(zeros, start=1) if n == min(zeros)]
         self._number = prod(map(len, self._choices.values()))
         self._every = list(product(*self._choices.values())) if self._number <= MOST_CASES else []
 
@@ -77,9 +87,10 @@ class Cases:
         rng : Random
             How far beyond a bound a label lies.
         """
-        if not self._choices:
-            return list(point)
         here = dict(zip(symbols, point, strict=True))
+        here |= {q: float(rng.choice(rows)) for q, rows in self._telling.items() if here.get(q, rows[0]) not in rows}
+        if not self._choices:
+            return [here[s] for s in symbols]
         every = self._choices.values()
         chosen = self._every[draw % self._number] if self._every else [rng.choice(each) for each in every]
         for label, choice in zip(self._choices, chosen, strict=True):
