@@ -26,6 +26,7 @@ from sympy import (
     Symbol,
     Tuple,
     default_sort_key,
+    exp,
     sign,
 )  # fmt: skip
 
@@ -33,7 +34,7 @@ from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.indexed import fresh_index
 from symcavity.algebra.joint import JointAverage
-from symcavity.algebra.node import raised
+from symcavity.algebra.node import holds, raised
 from symcavity.algebra.phi import phi
 from symcavity.algebra.prove import TruncatedIntegral
 from symcavity.algebra.quotients import vanishes
@@ -43,7 +44,16 @@ from symcavity.model.quantities import Quenched, SiteQuantity, Variable, site_qu
 from symcavity.model.times import Time
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import ResponseElement
-from symcavity.writing.arranging import by_shares, gathered, over_one, signed, spread
+from symcavity.writing.arranging import (
+    by_shares,
+    gathered,
+    over_each,
+    over_one,
+    signed,
+    spread,
+    with_shared_front,
+    with_whole_roots,
+)  # fmt: skip
 from symcavity.writing.energies import in_lowest_terms, priced, priced_sum, with_squares
 from symcavity.writing.laws import with_named_laws
 from symcavity.writing.letters import with_free_letters
@@ -105,6 +115,11 @@ def _replacing(value: Rule, *classes: type) -> Rule:
     return rule
 
 
+def _inside(value: Rule, kind: type) -> Rule:
+    """Replace the nodes of a class, in averages those that hold the variable of the average, too."""
+    return lambda expr: expr.replace(kind, lambda *args: value(kind(*args))) if holds(expr, (kind,)) else expr
+
+
 # -- the rules, by the derivation whose expressions they rewrite ---------------------------------------
 
 
@@ -147,8 +162,18 @@ def _indexed(expr: Any) -> Any:
 
 
 def _moments(_derivation: Derivation) -> Rule:
-    """The arguments of moments have one denominator."""
-    return _replacing(lambda node: phi(node.args[0], over_one(spread(node.args[1]))), phi)
+    """The arguments of moments have one denominator, or each of their denominators once."""
+    return _inside(lambda node: phi(node.args[0], over_each(over_one(spread(node.args[1])))), phi)
+
+
+def _roots(_derivation: Derivation) -> Rule:
+    """A root of a difference with a fraction in it is written by that without one, where this stands there, too."""
+    return with_whole_roots
+
+
+def _exponents(_derivation: Derivation) -> Rule:
+    """What all terms of an exponent share stands before them."""
+    return _inside(lambda node: exp(with_shared_front(node.args[0])), exp)
 
 
 def _over_parameters(derivation: Derivation) -> Rule:
@@ -303,7 +328,8 @@ def _arranged(_derivation: Derivation) -> Rule:
 
 PARTS = (_of_signs, _of_parts, _thresholds, _thermal, _energies)
 ANYWHERE = (_other_letters, _moments, _over_parameters, _by_sources, *PARTS)
-SIDES = (_alike, *ANYWHERE, _own_names, _turned_averages, _even_powers, _squares, _arranged)
+LAST = (_arranged, _roots, _moments, _exponents)
+SIDES = (_alike, *ANYWHERE, _own_names, _turned_averages, _even_powers, _squares, *LAST)
 
 
 def _primed(average: ImplicitAverage) -> Expr:

@@ -192,6 +192,32 @@ def test_denominators_hold_no_fractions_and_exponentials_are_one():
         assert shown(inside(-a * z / (c * exp(z) + c))) == -a / c * inside(z / (1 + exp(z)))
 
 
+def test_arguments_have_each_denominator_once_and_exponents_their_factors_in_front():
+    def shown(expr):
+        step = Step("a", "closure", (Equation(d, expr),))
+        return as_shown(Derivation("", "", (step,))).steps[0].claims[0].rhs
+
+    z, root = Symbol("z", real=True), sqrt(a * c - b**2)
+    cases = {
+        phi(1, a / sqrt(x) - b - c / sqrt(x)): phi(1, (a - c) / sqrt(x) - b),
+        phi(1, a - b / x - c / y): phi(1, a - b / x - c / y),
+        phi(0, x / root + y / sqrt(a - b**2 / c)): phi(0, (x + y * sqrt(c)) / root),
+        phi(0, y / sqrt(a - b**2 / c)): phi(0, y / sqrt(a - b**2 / c)),
+        GaussianAverage(phi(0, z * x / root - y / sqrt(a - b**2 / c)), z):
+            GaussianAverage(phi(0, (z * x - y * sqrt(c)) / root), z),
+        1 / (1 + exp(a * b + a * c)): 1 / (1 + exp(a * (b + c))),
+        1 / (1 + exp(-a * b - a * c)): 1 / (1 + exp(-a * (b + c))),
+        GaussianAverage(1 / (1 + exp(a * z + b)), z): GaussianAverage(1 / (1 + exp(a * z + b)), z),
+    }  # fmt: skip
+    for expr, form in cases.items():
+        assert shown(expr) == form
+        at = {q: Rational(k + 7, 5 - k) for k, q in enumerate((b, x, c, y))} | {a: 9}
+        if not expr.has(GaussianAverage):
+            assert abs((expr - form).xreplace(at).n(30)) < 1e-28
+    other = phi(0, y / sqrt(a - b**2 / c) + x / sqrt(a - b**2))
+    assert shown(other) == other
+
+
 def test_no_symbol_means_two_things():
     cases = {"clusters_logistic": ("nu", "rho"), "clusters_hinge": ("zeta",), "gardner": ("nu", "z")}
     cases |= {"structured_network": ("zeta",), "supplied_resources": ("zeta",)}
