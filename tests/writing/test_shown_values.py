@@ -22,7 +22,7 @@ DIGITS = 30
 FUNCTIONS = (sympy.exp, sympy.log, sympy.tanh, sympy.erf, sympy.erfc, sympy.cosh)
 NAMES = ["anisotropic", "clusters_logistic", "flipped_labels", "logistic_teacher", "output_bias", "robust_regression",
          "sign_teacher", "softmax", "three_clusters", "noisy_teacher", "clusters_hinge",
-         "logistic_intercept"]  # fmt: skip
+         "logistic_intercept", "box_detection", "quantile_regression"]  # fmt: skip
 
 
 class Opaque(Exception):
