@@ -52,7 +52,7 @@ def lines(name: str) -> int:
     counted = (node for node in body[: last + 1] if not isinstance(node, ast.Import | ast.ImportFrom))
     total = sum((node.end_lineno or node.lineno) - node.lineno + 1 for node in counted)
     about = (k for node in ast.walk(body[last]) if isinstance(node, ast.Call) for k in node.keywords
-             if k.arg in ("cite", "source"))  # fmt: skip
+             if k.arg in ("cite", "says", "source"))  # fmt: skip
     return total - sum((k.end_lineno or k.lineno) - k.lineno + 1 for k in about)
 
 

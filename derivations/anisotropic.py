@@ -22,6 +22,11 @@ problem = ConvexProblem(
     subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= 1],
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     name="Perceptron capacity with anisotropic features",
+    says=(
+        "Features of unequal variance leave the capacity at zero margin as it is, two points per feature, "
+        "whatever their spectrum. The participation ratio of the variances, which the naive analysis puts in the "
+        "place of the number of features, does not count them."
+    ),
     cite=(
         "D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning "
         "problems, SciPost Phys. Lect. Notes, arXiv:2412.01110 (2024)"

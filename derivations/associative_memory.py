@@ -20,6 +20,10 @@ problem = Problem(
     minimize=N * M**2 / 2 - M * Sum(s[i], (i, 1, N)) - Sum(Sum(x[mu, i] * s[i], (i, 1, N)) ** 2, (mu, 1, P)) / 2,
     fixed=[Eq(average(s[i]), m)],
     name="A memory of binary units",
+    says=(
+        "Hebb's rule stores up to α = 0.1379 random patterns per unit: there a stored pattern is still recalled "
+        "with the overlap 0.967, and above it none is. These numbers assume one lowest state, an approximation."
+    ),
     cite="D. J. Amit, H. Gutfreund, H. Sompolinsky, Phys. Rev. Lett. 55, 1530 (1985)",
 )
 values = {m: Rational(19, 20)}

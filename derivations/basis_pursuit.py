@@ -21,6 +21,10 @@ problem = ConvexProblem(
     subject_to=[Eq(Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)), 0)],
     named={Symbol("E_w"): average((w[i] - t[i]) ** 2)},
     name="Basis pursuit",
+    says=(
+        "A sparse teacher is recovered exactly up to a sharp line, which depends on how many of its weights are "
+        "not zero, and not on their values: at α = 1/10, up to 1.89 % of the weights."
+    ),
     cite=(
         "D. L. Donoho, J. Tanner, Proc. Natl. Acad. Sci. 102, 9452 (2005); Y. Kabashima, T. Wadayama, T. "
         "Tanaka, J. Stat. Mech. L09003 (2009)"

@@ -23,6 +23,11 @@ problem = ConvexProblem(
     subject_to=[y[mu] * h >= 0],
     named={epsilon: acos(sqrt(average(expect(w[i]) ** 2))) / pi},
     name="All students of a perceptron without an error",
+    says=(
+        "Students that make no error and their teacher are drawn alike, so that a student is to the teacher what "
+        "two students are to each other. The majority of all students, the best guess, is wrong on a fraction of "
+        "fresh points that falls as 0.44/α."
+    ),
     cite=(
         "G. Györgyi, N. Tishby, in Neural Networks and Spin Glasses (World Scientific, Singapore, 1990); M. Opper, "
         "D. Haussler, Phys. Rev. Lett. 66, 2677 (1991)"

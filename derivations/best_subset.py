@@ -21,6 +21,11 @@ problem = Problem(
     + Sum(Piecewise((0, Eq(w[i], 0)), (theta, True)) + gamma * w[i] ** 2 / 2, (i, 1, N)),
     named={Symbol("E_w"): average((w[i] - t[i]) ** 2), Symbol("rho_w"): average(Ne(w[i], 0))},
     name="Regression with the best subset of features",
+    says=(
+        "A weight is dropped or kept, and what is kept is not shrunk by the price, as it is by a penalty of "
+        "absolute values. Weights jump where both choices cost the same, so that one lowest state is an "
+        "approximation."
+    ),
     cite="Y. Kabashima, T. Wadayama, T. Tanaka, J. Stat. Mech. L09003 (2009)",
 )
 values = {

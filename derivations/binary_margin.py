@@ -18,6 +18,10 @@ problem = Problem(
     minimize=-N * M,
     subject_to=[Sum(x[mu, i] * s[i], (i, 1, N)) >= M],
     name="The largest margin of binary weights",
+    says=(
+        "With one lowest state the margin of binary weights vanishes at α = 4/π = 1.27. This is no capacity: the "
+        "entropy is negative there, and weights without an error exist up to α = 0.833 only."
+    ),
     cite="E. Gardner, B. Derrida, J. Phys. A 21, 271 (1988); W. Krauth, M. Mézard, J. Phys. (France) 50, 3057 (1989)",
 )
 values = {alpha: 1}

@@ -17,6 +17,10 @@ x, s, beta = Coupling("x"), Feature("s", values=(-1, 1)), Symbol("beta", positiv
 problem = Problem(
     minimize=Sum(Heaviside(-Sum(x[mu, i] * s[i], (i, 1, N))), (mu, 1, P)),
     name="Binary weights that make few errors",
+    says=(
+        "The entropy of the binary weights without an error falls with the load and vanishes at α = 0.833 points "
+        "per weight, the capacity."
+    ),
     cite="E. Gardner, B. Derrida, J. Phys. A 21, 271 (1988); W. Krauth, M. Mézard, J. Phys. (France) 50, 3057 (1989)",
 ).gibbs(beta)
 h = problem["h"]

@@ -19,6 +19,10 @@ beta, H = Symbol("beta", positive=True), Symbol("H", real=True)
 problem = Problem(
     minimize=-Sum(s[i] * Sum(W[a, i] * v[a], (a, 1, K)), (i, 1, N)) - H * Sum(s[i], (i, 1, N)),
     name="A restricted Boltzmann machine with random weights",
+    says=(
+        "Without a field the overlaps of both layers vanish while β² < √(N/K); at the end of this range the "
+        "stability Λ is one, and beyond it the layers freeze together."
+    ),
     named={Symbol("q_s"): average(expect(s[i]) ** 2), Symbol("q_v"): average(expect(v[a]) ** 2)},
     cite="A. Barra, G. Genovese, F. Guerra, J. Phys. A 44, 245002 (2011)",
 ).gibbs(beta)

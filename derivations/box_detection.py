@@ -22,6 +22,10 @@ problem = ConvexProblem(
     subject_to=[w[i] <= 1, w[i] >= -1],
     named={Symbol("epsilon_b"): average(bit[i] * w[i] < 0)},
     name="Detection of signs in a box",
+    says=(
+        "The share of wrong bits is that of a Gaussian channel with a noise of its own. As the noise of the "
+        "receivers vanishes, all bits are found where there are more than half as many receivers as senders."
+    ),
     cite="C. Thrampoulidis, W. Xu, B. Hassibi, IEEE Trans. Signal Process. 66, 3383 (2018)",
 )
 half = Rational(1, 2)

@@ -22,6 +22,10 @@ problem = System(
     equations=[Eq(Derivative(x[i, t], t), -x[i, t] + heard)],
     initial=[Eq(x[i, 0], a[i])],
     name="A random network in time",
+    says=(
+        "Rest is stable below the strength g = 1 of the couplings. Above it the activity never settles: its "
+        "variance stays finite, and the network is chaotic."
+    ),
     cite="H. Sompolinsky, A. Crisanti, H. J. Sommers, Phys. Rev. Lett. 61, 259 (1988)",
 )
 values = {g: 2, a: Normal("a", 0, 1)}

@@ -22,6 +22,10 @@ problem = ConvexProblem(
     minimize=Sum(weight * Max(0, 1 - y[mu] * h), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     named={epsilon_g: average(fresh(y[mu] * h < 0))},
     name="Two clusters, hinge loss with class weights",
+    says=(
+        "A larger weight for the errors of the smaller class moves the threshold towards the larger one: the "
+        "smaller class is recognised more often, and the larger one less often."
+    ),
     cite="F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborová, Int. Conf. Mach. Learn. (2020)",
 )
 values = {alpha: 2, gamma: 1, r: 3, m: {1: 1}}

@@ -22,6 +22,10 @@ problem = System(
     conditions=[Complementary(n[i], n[i] - K[i] + Sum(J[i, j] * n[j], (j, 1, N)))],
     named={Symbol("phi_S"): average(n[i] > 0)},
     name="Competing species",
+    says=(
+        "Species of equal carrying capacity share one stable state up to the spread σ = √2/(1 + g) of their "
+        "competition, where half of them survive."
+    ),
     cite="G. Bunin, Phys. Rev. E 95, 042414 (2017)",
 )
 values = {A: 4, sigma: Rational(3, 5), g: 0, K: {1: 1}}

@@ -24,6 +24,10 @@ problem = ConvexProblem(
     subject_to=[R[i] >= 0, Sum(c[mu, i] * R[i], (i, 1, N)) <= m[mu]],
     named={Symbol("phi_R"): average(R[i] > 0), Symbol("phi_C"): average(consumers[mu] > 0)},
     name="Consumers and resources that renew themselves",
+    says=(
+        "Fewer consumers survive than resources: the ratio of their numbers is the stability Λ of the state, "
+        "which stays below one (competitive exclusion)."
+    ),
     cite="P. Mehta, W. Cui, C.-H. Wang, R. Marsland, Phys. Rev. E 99, 052111 (2019)",
 )
 values = {alpha: Rational(11, 10), sigma: 1, K: Normal("K", 1, 1), m: Normal("m", 1, Rational(1, 10))}

@@ -25,6 +25,10 @@ problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2,
     subject_to=[Eq(m[k], Sum(B[k, i] * w[i], (i, 1, N))), g(V) >= 1],
     name="Manifolds that share directions",
+    says=(
+        "The more of their variance the manifolds have in common directions, the larger are the weights that "
+        "separate them, and the smaller is the margin."
+    ),
     cite="A. J. Wakhloo, T. J. Sussman, S. Chung, Phys. Rev. Lett. 131, 027301 (2023)",
 )
 values = {alpha: Rational(1, 5), K / N: 1, rho: Rational(1, 2), g: Ball(2, Rational(1, 2))}

@@ -22,6 +22,10 @@ problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2 + C * Sum(xi[mu], (mu, 1, P)),
     subject_to=[Eq(m[k], Sum(B[k, i] * w[i], (i, 1, N))), h >= 1 - xi[mu], xi[mu] >= 0],
     name="The soft margin of points that share directions",
+    says=(
+        "The fewer directions the points share, the more of them need slack. Points that share infinitely many "
+        "directions are as good as independent."
+    ),
     cite="A. J. Wakhloo, T. J. Sussman, S. Chung, Phys. Rev. Lett. 131, 027301 (2023)",
 )
 values = {alpha: 1, K / N: 1, C: 1, rho: Rational(1, 2)}

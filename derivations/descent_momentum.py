@@ -21,6 +21,10 @@ margin = y[mu] * (Sum(x[mu, i] * w[i], (i, 1, N)) + b)
 problem = ConvexProblem(
     minimize=Sum(log(1 + exp(-margin)), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     name="clusters and the logistic loss",
+    says=(
+        "The descent ends at the minimum of the declared loss, and with momentum it comes there sooner: the bias, "
+        "whose direction is the slowest, gains most."
+    ),
 ).descent(rate=epsilon, momentum=beta)
 half = Rational(1, 2)
 clusters = {m: {1: half, 2: half}, y: {1: 3 * half / 2, -1: half / 2}}

@@ -23,6 +23,10 @@ problem = ConvexProblem(
     minimize=Sum((y - h) ** 2, (mu, 1, P)) / 2 + Sum(C * Abs(w[i]) + gamma * w[i] ** 2 / 2, (i, 1, N)),
     named={Symbol("E_test"): average(fresh((y - h) ** 2)), Symbol("rho_w"): average(Abs(w[i]) > 0)},
     name="Regression with absolute and square penalties",
+    says=(
+        "The penalty of absolute values drops weights, and that of squares shrinks the others. At α = 1, C = 1/4 "
+        "and γ = 1/2 the student keeps 62 % of the weights, where the teacher has 25 %."
+    ),
     cite="H. Zou, T. Hastie, J. R. Stat. Soc. B 67, 301 (2005)",
 )
 values = {

@@ -21,6 +21,11 @@ problem = ConvexProblem(
     subject_to=[u[mu] >= 0, u[mu] + v + Sum(x[mu, i] * w[i], (i, 1, N)) >= 0, Eq(Sum(w[i], (i, 1, N)), N), beta < 1],
     named={Symbol("q_0"): average(w[i] ** 2)},
     name="Portfolio of least expected shortfall",
+    says=(
+        "The estimated portfolio exists for long histories only: for more than 2.0001 days per asset at the level "
+        "β = 0.9, below which some portfolio seems to be without risk. At twice that length its risk is still "
+        "1.54 times the least possible one."
+    ),
     cite="S. Ciliberti, I. Kondor, M. Mézard, Quant. Finance 7, 389 (2007)",
 )
 values = {alpha: 4, beta: Rational(9, 10)}

@@ -16,6 +16,11 @@ problem = ConvexProblem(
     subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) >= 1],
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     name="Perceptron capacity for random points",
+    says=(
+        "A perceptron with the margin κ separates up to α(κ) random points per weight: two without a margin, 0.52 "
+        "at κ = 1. This load is the capacity. Since the fields are at least one, the norm of the weights is the "
+        "inverse of the margin, and the least norm belongs to the widest margin."
+    ),
     cite=(
         "D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning "
         "problems, SciPost Phys. Lect. Notes, arXiv:2412.01110 (2024); E. Gardner, J. Phys. A 21, 257 "

@@ -24,6 +24,10 @@ problem = ConvexProblem(
     + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     named={epsilon_g: average(fresh(y[mu] * h < 0))},
     name="Two clusters, square loss",
+    says=(
+        "As the load grows the square loss comes to the best linear classifier, Fisher's discriminant, whose "
+        "error is that of a Gaussian beyond √<v²/Δ> standard deviations."
+    ),
     cite="F. Mignacco, F. Krzakala, Y. Lu, P. Urbani, L. Zdeborová, Int. Conf. Mach. Learn. (2020)",
 )
 values = {

@@ -22,6 +22,10 @@ problem = ConvexProblem(
     subject_to=[Eq(h, y)],
     named={E_test: average(fresh((y - h) ** 2))},
     name="Interpolation by the least norm",
+    says=(
+        "The error beyond the noise of a fresh label, (1 − α) <t²> + <noise²> α/(1 − α), diverges at the "
+        "interpolation threshold α = 1, and falls a second time as there are more weights than data."
+    ),
     cite="T. Hastie, A. Montanari, S. Rosset, R. J. Tibshirani, Ann. Statist. 50, 949 (2022)",
 )
 values = {alpha: Rational(1, 2), t: Normal("t", 0, 1), noise: Normal("noise", 0, Rational(1, 2))}

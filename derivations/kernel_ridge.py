@@ -49,6 +49,10 @@ problem = BipartiteSystem(
         A: Sum(P * rho[i] ** 2 / (kappa + P * rho[i]) ** 2, (i, 1, N)),
     },
     name="Kernel ridge regression",
+    says=(
+        "The error on fresh data is that on the data of training times (κ/γ)², where κ > γ is the penalty that "
+        "the modes feel. Modes with P ρ well above κ are learned, and the others are not."
+    ),
     cite=PAPER,
     source={
         "disorder": "126, 127",

@@ -21,6 +21,10 @@ problem = ConvexProblem(
     minimize=Sum(Abs(residual), (mu, 1, P)),
     named={Symbol("E_w"): average((w[i] - t[i]) ** 2)},
     name="Least absolute deviations",
+    says=(
+        "For Gaussian noise the least deviations err more than the least squares: at α = 3 by 0.759 in units of "
+        "the noise, against 1/2. Noise that is zero for most data is undone exactly."
+    ),
     cite="N. El Karoui, D. Bean, P. J. Bickel, C. Lim, B. Yu, Proc. Natl. Acad. Sci. 110, 14557 (2013)",
 )
 values = {alpha: 3, t: {1: 1}, noise: Normal("noise", 0, 1)}

@@ -20,6 +20,10 @@ problem = ConvexProblem(
     subject_to=[Eq(Sum(w[i], (i, 1, N)), N)],
     named={Symbol("q_0"): average(s[i] ** 2 * w[i] ** 2) * average(1 / s[i] ** 2)},
     name="Portfolio of least variance",
+    says=(
+        "The portfolio that has the least variance in a history of α days per asset has in truth α/(α − 1) times "
+        "the least possible variance: the cost of estimation, which diverges at α = 1."
+    ),
     cite="S. Pafka, I. Kondor, Physica A 319, 487 (2003)",
 )
 half = Rational(1, 2)

@@ -25,6 +25,10 @@ problem = ConvexProblem(
     subject_to=[Eq(s[i], Sum(F[a, i] * r[a], (a, 1, K))), Eq(r[a], Sum(G[b, a] * v[b], (b, 1, L)))],
     named={Symbol("E_g"): average((t[i] - s[i]) ** 2)},
     name="A chain of random linear layers",
+    says=(
+        "Wide random layers change little. A layer that is narrower than the input leaves a part of the teacher "
+        "unlearned, however many the data are: the share of directions that the layer does not span."
+    ),
     cite="J. A. Zavatone-Veth, W. L. Tong, C. Pehlevan, Phys. Rev. E 105, 064118 (2022)",
 )
 values = {

@@ -20,6 +20,10 @@ problem = ConvexProblem(
     subject_to=[y[mu] * h >= 1],
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     name="Where the estimate of logistic regression exists",
+    says=(
+        "The labels of a logistic teacher can be separated, and the estimate of maximum likelihood does not "
+        "exist, up to α = 2 without a signal and up to α = 2.90 at the signal <t²> = 4."
+    ),
     cite="E. J. Candès, P. Sur, Ann. Statist. 48, 27 (2020)",
 )
 values = {alpha: Rational(6, 5), t: {2: 1}}

@@ -21,6 +21,10 @@ problem = ConvexProblem(
     minimize=Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     named={Symbol("epsilon_g"): average(fresh(y[mu] * h < 0))},
     name="Logistic regression with an intercept",
+    says=(
+        "The ridge shrinks the weights more than the intercept, which has no penalty of its own: at α = 4, γ = "
+        "1/2, the signal 2 and the intercept 1, to 0.42 along the teacher and to 0.76."
+    ),
     cite="E. J. Candès, P. Sur, Ann. Statist. 48, 27 (2020)",
 )
 values = {alpha: 4, gamma: Rational(1, 2), c: 1, t: {2: 1}}

@@ -21,6 +21,11 @@ problem = ConvexProblem(
     minimize=Sum(log(1 + exp(-y[mu] * h)), (mu, 1, P)),
     named={epsilon_g: average(fresh(y[mu] * h < 0))},
     name="Maximum likelihood with a logistic teacher",
+    says=(
+        "Maximum likelihood is biased where there are few data per weight: at α = 5 and the signal √5 the "
+        "estimate is 1.50 times too long along the teacher. The fresh labels that its sign misses do not depend "
+        "on that factor."
+    ),
     cite="P. Sur, E. J. Candès, Proc. Natl. Acad. Sci. 116, 14516 (2019)",
 )
 values = {alpha: 5, t: {sqrt(5): 1}}

@@ -22,6 +22,10 @@ problem = ConvexProblem(
     subject_to=[g(Sum(u[mu, i, a] * w[i], (i, 1, N))) >= 1],
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     name="Manifold capacity",
+    says=(
+        "Manifolds are harder to separate than points: at the margin 1/2 the capacity for balls of unit radius in "
+        "five dimensions is 0.238 per weight, and 0.96 for points."
+    ),
     cite=(
         "D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning "
         "problems, SciPost Phys. Lect. Notes, arXiv:2412.01110 (2024); S. Chung, D. D. Lee, H. "

@@ -21,6 +21,10 @@ problem = ConvexProblem(
     subject_to=[s[i] >= -1, s[i] <= 1],
     named={H: average(market**2)},
     name="The minority game",
+    says=(
+        "The market is predictable where there are more than 0.3374 states of the world per agent. At fewer the "
+        "agents remove all predictability, and their choices are not unique: a phase transition."
+    ),
     cite="D. Challet, M. Marsili, R. Zecchina, Phys. Rev. Lett. 84, 1824 (2000)",
 )
 values = {alpha: 1, o: Normal("o", 0, 1)}

@@ -26,6 +26,11 @@ problem = System(
     ],
     initial=[Eq(x[i, 0], a[i])],
     name="A network of random modes in time",
+    says=(
+        "Modes that read along the directions in which they write return to each unit an echo of its own past; "
+        "the first echo has the weight ρ <D> K/N. It keeps the activity alive: at ρ = 1/2 the variance is about "
+        "ten times that of independent directions after eight steps."
+    ),
     cite="D. G. Clark, O. Marschall, A. van Meegen, A. Litwin-Kumar, arXiv:2409.01969 (2024)",
 )
 half = Rational(1, 2)

@@ -22,6 +22,10 @@ problem = ConvexProblem(
     minimize=Sum(error**2, (mu, 1, P)) / 2 + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     named={Symbol("E_test"): average(fresh(error**2))},
     name="Regression with errors in the inputs",
+    says=(
+        "Errors in the inputs act as a teacher that is shortened by the correlation ρ, and as noise of the "
+        "variance (1 − ρ²) <t²> in the labels."
+    ),
     cite="W. A. Fuller, Measurement Error Models (Wiley, 1987)",
 )
 values = {alpha: 2, gamma: Rational(1, 2), rho: Rational(4, 5), t: Normal("t", 0, 1)}

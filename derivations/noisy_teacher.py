@@ -23,6 +23,10 @@ problem = ConvexProblem(
     minimize=Sum(error**2, (mu, 1, P)) / 2 + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     named={E_train: average(error**2), E_test: average(fresh(error**2))},
     name="Ridge regression with a noisy teacher",
+    says=(
+        "Without a penalty the error on fresh data diverges at α = 1, where the student begins to interpolate "
+        "(double descent). The penalty γ = <noise²>/<t²> removes the peak: the error then falls with the load."
+    ),
     cite=(
         "L. H. Dicker, Bernoulli 22, 1 (2016); T. Hastie, A. Montanari, S. Rosset, R. J. Tibshirani, "
         "Ann. Statist. 50, 949 (2022)"

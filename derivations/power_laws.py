@@ -23,6 +23,11 @@ problem = ConvexProblem(
     + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     named={Symbol("E_g"): Sum(l[i] * (t[i] - w[i]) ** 2, (i, 1, N))},
     name="Regression on a spectrum that is a power law",
+    says=(
+        "Where the variances of the features fall as the power a of their number and the strength of the target "
+        "as the power b, the error falls with the number of data as the power b − 1 or 2a, whichever is smaller, "
+        "without noise and penalty."
+    ),
     cite=(
         "S. Spigler, M. Geiger, M. Wyart, J. Stat. Mech. 124001 (2020); B. Bordelon, A. Canatar, C. "
         "Pehlevan, Int. Conf. Mach. Learn. (2020)"

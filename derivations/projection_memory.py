@@ -21,6 +21,11 @@ problem = Problem(
     minimize=Sum((s[i] - near) ** 2, (i, 1, N)) / 2,
     named={Symbol("E_s"): average((s[i] - near) ** 2) / 2},
     name="A memory that recalls without errors",
+    says=(
+        "Every stored pattern has no energy as long as there are fewer patterns than units. The lowest states "
+        "that resemble no pattern lose theirs already at α = 1 − 2/π = 0.363, with one lowest state, an "
+        "approximation."
+    ),
     cite="I. Kanter, H. Sompolinsky, Phys. Rev. A 35, 380 (1987)",
 )
 h = problem["h"]

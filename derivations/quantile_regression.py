@@ -24,6 +24,10 @@ problem = ConvexProblem(
     [tau < 1],
     named={Symbol("c_g"): average(fresh(r < 0))},
     name="Regression of a quantile",
+    says=(
+        "The estimated quantile covers too few of the fresh data: at α = 3 and Gaussian noise, 70 % of them at "
+        "the level τ = 0.8."
+    ),
     cite=(
         "R. Koenker, G. Bassett, Econometrica 46, 33 (1978); "
         "Y. Bai, S. Mei, H. Wang, C. Xiong, Adv. Neural Inf. Process. Syst. 34 (2021)"

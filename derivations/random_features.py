@@ -27,6 +27,10 @@ problem = ConvexProblem(
     subject_to=[Eq(s[i], Sum(F[a, i] * v[a], (a, 1, K)))],
     named={E_test: average(fresh((y - output) ** 2))},
     name="Ridge regression on random features",
+    says=(
+        "Without a penalty the error on fresh data diverges where there are as many hidden units as data, K = P, "
+        "and falls again beyond: the double descent of a wide layer."
+    ),
     cite=(
         "S. Mei, A. Montanari, Commun. Pure Appl. Math. 75, 667 (2022); F. Gerace, B. Loureiro, F. "
         "Krzakala, M. Mézard, L. Zdeborová, Int. Conf. Mach. Learn. (2020)"

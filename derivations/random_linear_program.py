@@ -17,6 +17,10 @@ problem = ConvexProblem(
     subject_to=[Sum(x[mu, i] * w[i], (i, 1, N)) <= 1],
     named={Symbol("V"): average(c[i] * w[i])},
     name="Random linear programs",
+    says=(
+        "The polytope of αN random constraints is bounded from α = 2 on. At α = 4 its best vertex has the value "
+        "0.94 per variable."
+    ),
     cite="J. G. Wendel, Math. Scand. 11, 109 (1962)",
 )
 values = {alpha: 4, c: {1: 1}}

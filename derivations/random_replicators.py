@@ -21,6 +21,10 @@ problem = System(
     conditions=[Complementary(s[i], f + u * s[i] - Sum(J[i, j] * s[j], (j, 1, N)))],
     named={Symbol("phi_S"): average(s[i] > 0)},
     name="Replicators with random interactions",
+    says=(
+        "The strategies share one stable state above the cooperation pressure u = (1 + g)/√2, where half of them "
+        "survive."
+    ),
     cite="S. Diederich, M. Opper, Phys. Rev. A 39, 4333 (1989)",
 )
 values = {u: 2, g: 0}

@@ -25,6 +25,10 @@ problem = System(
     ],
     initial=[Eq(x[i, 0], xi[i] * a[i])],
     name="A memory that is recalled",
+    says=(
+        "A pattern of which 70 % of the units are right is recalled beside one other for ten units: its overlap "
+        "grows from 0.4 to 0.8 in four steps. Beside one for four units it grows at first, and is lost again."
+    ),
     cite="E. Gardner, B. Derrida, P. Mottishaw, J. Phys. France 48, 741 (1987)",
 )
 half = Rational(1, 2)

@@ -20,6 +20,10 @@ problem = System(
     equations=[Eq(x[i, t + 1], (1 - h) * x[i, t] + h * heard)],
     initial=[Eq(x[i, 0], a[i])],
     name="A network of partly symmetric couplings",
+    says=(
+        "Each unit hears an echo of its own past. Couplings with r > 0 reinforce it, and rest is unstable above g "
+        "= 1/(1 + r), earlier than without reciprocity."
+    ),
     cite="D. Martí, N. Brunel, S. Ostojic, Phys. Rev. E 97, 062314 (2018)",
 )
 half = Rational(1, 2)

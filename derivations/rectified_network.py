@@ -19,6 +19,10 @@ problem = System(
     equations=[Eq(s[i], Max(0, xi[i] + Sum(J[i, j] * s[j], (j, 1, N))))],
     named={Symbol("phi_A"): average(s[i] > 0)},
     name="A network of rectified units",
+    says=(
+        "Without reciprocity the stability Λ is g² times the share of active units: silent units pass nothing on, "
+        "and the fixed point is stable up to gains above one."
+    ),
     cite="J. Kadmon, H. Sompolinsky, Phys. Rev. X 5, 041030 (2015)",
 )
 values = {g: Rational(1, 2), A: 1, r: 0, xi: {1: Rational(1, 2), 2: Rational(1, 2)}}

@@ -23,6 +23,10 @@ problem = ConvexProblem(
     minimize=Sum(loss, (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     named={Symbol("E_w"): average(w[i] ** 2)},
     name="A robust fit of noise",
+    says=(
+        "Huber's loss fits less of pure noise than the square does. Over the noise, at given inputs, its weights "
+        "explore as many directions as those of a ridge regression with a larger penalty."
+    ),
     cite="N. El Karoui, D. Bean, P. J. Bickel, C. Lim, B. Yu, Proc. Natl. Acad. Sci. 110, 14557 (2013)",
 )
 values = {alpha: Rational(3, 2), d: Rational(3, 10), gamma: Rational(1, 10), xi: Normal("xi", 0, 1)}

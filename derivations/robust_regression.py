@@ -24,6 +24,10 @@ problem = ConvexProblem(
     minimize=Sum(Piecewise((r**2 / 2, Abs(r) <= d), (d * Abs(r) - d**2 / 2, True)), (mu, 1, P)),
     named={Symbol("E_w"): average((w[i] - t[i]) ** 2)},
     name="Robust regression",
+    says=(
+        "The error does not depend on the teacher. Where one datum in twenty has ten times the noise, Huber's "
+        "loss errs less than a third as much as least squares: 0.41 against 1.49 at α = 5 and d = 3."
+    ),
     cite=(
         "N. El Karoui, D. Bean, P. J. Bickel, C. Lim, B. Yu, Proc. Natl. Acad. Sci. 110, 14557 (2013); "
         "D. Donoho, A. Montanari, Probab. Theory Relat. Fields 166, 935 (2016)"

@@ -22,6 +22,10 @@ problem = ConvexProblem(
     fixed=[Eq(average(w[i] ** 2), 1 / kappa**2)],
     named={Symbol("n_0"): 1 - average(w[i] > 0)},
     name="Capacity with weights of given signs",
+    says=(
+        "Weights of given signs separate half as many points as free ones, one per weight without a margin. Half "
+        "of them are then zero: silent synapses."
+    ),
     cite=(
         "D. J. Amit, K. Y. M. Wong, C. Campbell, J. Phys. A 22, 2039 (1989); N. Brunel, V. Hakim, P. "
         "Isope, J.-P. Nadal, B. Barbour, Neuron 43, 745 (2004)"

@@ -20,6 +20,10 @@ problem = ConvexProblem(
     subject_to=[sign(u) * h >= 1],
     named={epsilon_g: average(fresh(sign(u) * h < 0))},
     name="The widest margin for the labels of a teacher",
+    says=(
+        "The labels of a teacher can be separated at any load. The widest margin errs on a fraction of fresh "
+        "points that falls as 0.50/α, where the best student errs on 0.44/α."
+    ),
     cite="M. Opper, W. Kinzel, J. Kleinz, R. Nehl, J. Phys. A 23, L581 (1990)",
 )
 values = {alpha: 2, t: {1: 1}}

@@ -19,6 +19,10 @@ problem = ConvexProblem(
     minimize=Sum(w[i] ** 2, (i, 1, N)) / 2 + C * Sum(xi[mu], (mu, 1, P)),
     subject_to=[g(Sum(u[mu, i, a] * w[i], (i, 1, N))) >= 1 - xi[mu], xi[mu] >= 0],
     name="Soft-margin classification of manifolds",
+    says=(
+        "Copies of large sets are given up: for balls of five dimensions and unit radius at C = 1 the weights "
+        "vanish at α = 0.44, and beyond no copy is separated."
+    ),
     cite=(
         "D. G. Clark and H. Sompolinsky, Simplified derivations for high-dimensional convex learning "
         "problems, SciPost Phys. Lect. Notes, arXiv:2412.01110 (2024)"

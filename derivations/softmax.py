@@ -22,6 +22,10 @@ problem = ConvexProblem(
     minimize=Sum(loss, (mu, 1, P)) + gamma * Sum(w1[i] ** 2 + w2[i] ** 2 + w3[i] ** 2, (i, 1, N)) / 2,
     named={Symbol("l_train"): average(loss)},
     name="Three classes, softmax loss",
+    says=(
+        "Random labels of three classes are partly learned by heart: at α = 2 and γ = 1 the mean loss on the data "
+        "of training is 0.816, and on fresh data it cannot fall below log 3 = 1.099."
+    ),
     cite=(
         "B. Loureiro, G. Sicuro, C. Gerbelot, A. Pacco, F. Krzakala, L. Zdeborová, Adv. Neural Inf. "
         "Process. Syst. 34 (2021)"

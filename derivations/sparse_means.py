@@ -26,6 +26,10 @@ problem = Problem(
     minimize=Sum(miss**2, (mu, 1, P)) / (2 * sigma**2) + Sum(prior, (i, 1, N)),
     named={Symbol("E_w"): average((expect(z[i] * v[i]) - t) ** 2)},
     name="The posterior mean of a sparse signal",
+    says=(
+        "The posterior mean has the least mean square error of all estimates: at α = 1 and σ = 1/2 it is 0.097, "
+        "where the signal has the variance 0.2."
+    ),
     cite=(
         "F. Krzakala, M. Mézard, F. Sausset, Y. F. Sun, L. Zdeborová, Phys. Rev. X 2, 021005 (2012); D. Guo, S. Verdu, "
         "IEEE Trans. Inf. Theory 51, 1983 (2005)"

@@ -23,6 +23,10 @@ problem = ConvexProblem(
     minimize=Sum(error**2, (mu, 1, P)) / 2 + C * Sum(Abs(w[i]), (i, 1, N)),
     named={E_test: average(fresh(error**2))},
     name="Sparse regression with an absolute penalty",
+    says=(
+        "The absolute penalty drops weights and shrinks those that it keeps. The larger it is, the fewer are "
+        "kept: at α = 3/5, 21 % at C = 1/4, 10 % at C = 1/2 and 3 % at C = 1, where the teacher has 20 %."
+    ),
     cite=(
         "R. Tibshirani, J. R. Stat. Soc. B 58, 267 (1996); M. Bayati, A. Montanari, IEEE Trans. Inf. "
         "Theory 58, 1997 (2012)"

@@ -23,6 +23,10 @@ problem = Problem(
     minimize=-sqrt(snr) * Sum(s[i] * Sum(Y[i, j] * s[j], (j, 1, N)), (i, 1, N)) / 2,
     named={Symbol("E_Y"): 1 - average(expect(s[i]) ** 2) ** 2},
     name="A signal of signs in a noisy matrix",
+    says=(
+        "Below the signal-to-noise ratio λ = 1 nothing of the signal can be seen. Above, the overlap q with it is "
+        "the positive root of q = <tanh(λ q + √(λ q) z)>, 0.917 at λ = 4."
+    ),
     cite=(
         "Y. Deshpande, E. Abbe, A. Montanari, Information and Inference 6, 125 (2017); M. Dia, N. Macris, F. Krzakala, "
         "T. Lesieur, L. Zdeborová, in Advances in Neural Information Processing Systems 29 (2016)"

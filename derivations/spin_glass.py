@@ -22,6 +22,10 @@ problem = Problem(
     minimize=-Sum(s[i] * Sum(J[i, j] * s[j], (j, 1, N)), (i, 1, N)) / 2 - H * Sum(s[i], (i, 1, N)),
     named={Symbol("m"): average(s[i]), Symbol("q"): average(expect(s[i]) ** 2)},
     name="A magnet of random pairs",
+    says=(
+        "In a field the magnet has one valley at high temperature. It breaks up at the line of de Almeida and "
+        "Thouless, where Λ = 1: at β = 1.869 in the field H = 1/2."
+    ),
     cite=(
         "D. Sherrington, S. Kirkpatrick, Phys. Rev. Lett. 35, 1792 (1975); J. R. L. de Almeida, D. J. Thouless, "
         "J. Phys. A 11, 983 (1978)"

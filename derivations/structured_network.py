@@ -25,6 +25,11 @@ problem = System(
     ],
     named={Symbol("q_in"): average(z[a] ** 2)},
     name="A network of random modes",
+    says=(
+        "Reading and writing directions are independent, so that no unit hears an echo of itself. The input has "
+        "the variance (K/N) <D²> <s²>, whatever else the modes are, and the fixed point is stable while Λ = (K/N) "
+        "<D²> <f'²> is below one."
+    ),
 )
 half = Rational(1, 2)
 values = {K / N: half, D: {1: half, 2: half}, xi: Normal("xi", 0, 1)}

@@ -24,6 +24,10 @@ problem = System(
     conditions=[Complementary(n[mu], m[mu] - Sum(c[mu, i] * R[i], (i, 1, N)))],
     named={Symbol("phi_C"): average(n[mu] > 0)},
     name="Consumers and supplied resources",
+    says=(
+        "No resource that is supplied from outside dies out, and fewer consumers survive than half of the number "
+        "of resources."
+    ),
     cite="W. Cui, R. Marsland, P. Mehta, Phys. Rev. Lett. 125, 048101 (2020)",
 )
 values = {alpha: 1, sigma: Rational(1, 4), K: {2: 1}, m: {1: 1}}

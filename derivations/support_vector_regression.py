@@ -25,6 +25,10 @@ problem = ConvexProblem(
     subject_to=[error <= epsilon + above[mu], -error <= epsilon + below[mu], above[mu] >= 0, below[mu] >= 0],
     named={Symbol("E_w"): average((w[i] - t[i]) ** 2), Symbol("n_out"): average(above[mu] + below[mu] > 0)},
     name="Support vector regression",
+    says=(
+        "Data within the tube pull at no weight. The wider it is, the fewer remain outside: at α = 2 and C = 1, "
+        "23 % at ε = 1/4, 10 % at ε = 1/2 and 3 % at ε = 1."
+    ),
     cite="V. Vapnik, The Nature of Statistical Learning Theory (Springer, 1995)",
 )
 values = {

@@ -22,6 +22,10 @@ problem = ConvexProblem(
     minimize=Sum((y - h) ** 2, (mu, 1, P)) / 2 + gamma * Sum(w[i] ** 2, (i, 1, N)) / 2,
     named={Symbol("epsilon_g"): average(fresh(y * h < 0))},
     name="Three clusters on a line",
+    says=(
+        "A linear unit cannot tell the middle cluster from the outer two. It learns only that these have unequal "
+        "sizes: at α = 2 and γ = 1 it errs on 49 % of fresh points."
+    ),
     cite=(
         "B. Loureiro, G. Sicuro, C. Gerbelot, A. Pacco, F. Krzakala, L. Zdeborová, Adv. Neural Inf. "
         "Process. Syst. 34 (2021)"

@@ -25,6 +25,10 @@ problem = System(
     ],
     named={Symbol("G"): average(response(w[i]))},
     name="The resolvent of a correlated random matrix",
+    says=(
+        "The normalised trace G of the resolvent follows from two scalar equations, one for the covariance of "
+        "each side. Without correlations it is the law of Marchenko and Pastur."
+    ),
     cite=(
         "V. A. Marchenko, L. A. Pastur, Math. USSR Sb. 1, 457 (1967); R. Couillet, M. Debbah, Random "
         "Matrix Methods for Wireless Communications (Cambridge University Press, 2011)"

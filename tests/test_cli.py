@@ -93,6 +93,15 @@ def test_derive_writes_latex_and_html_from_any_folder(run, tmp_path):
     assert "wrote g.tex" in got.err
 
 
+def test_a_fragment_has_no_preamble(tmp_path):
+    file = tmp_path / "part.tex"
+    assert main(["derive", "gardner", "--latex", str(file), "--fragment", "--detail", "paper", "--quiet"]) == 0
+    text = file.read_text(encoding="utf-8")
+    assert text.startswith("\\noindent A perceptron with the margin $\\kappa$")
+    assert "\\begin{document}" not in text
+    assert "\\section{" in text
+
+
 def test_derive_prints_latex_to_stdout_on_request(run):
     assert run("derive", "gardner", "--latex", "-").out.startswith("\\documentclass")
 

@@ -27,6 +27,8 @@ def test_show_says_what_takes_values_and_where_a_declaration_stands(capsys):
     out = capsys.readouterr().out
     assert "values         kappa, alpha" in out
     assert "average(w[i]**2) = kappa**(-2)" in out
+    assert " ".join(out.split()).count("two without a margin") == 1
+    assert found["says"].startswith("The absolute penalty drops weights")
 
 
 def test_list_as_data(capsys):

@@ -91,7 +91,8 @@ def derive(args: argparse.Namespace) -> int:
         check_writable(file)
     derivation = theory_of(args, load_system(args)).derivation
     for name, file in files.items():
-        write(file, derivation.to(name, args.detail))
+        options = {"preamble": False} if name == "latex" and args.fragment else {}
+        write(file, derivation.to(name, args.detail, **options))
     if "-" not in files.values() and not (files and args.quiet):
         print(derivation.to_text(args.detail), end="")
     return 0

@@ -98,6 +98,9 @@ def _add_derivations(commands: Any) -> None:
     derive.add_argument(
         "--detail", choices=("full", "paper"), default="full", help="every step, or as short as a paper (default: full)"
     )
+    derive.add_argument(
+        "--fragment", action="store_true", help="with --latex: without preamble and title, to be read into a document"
+    )
     for name, one in FORMATS.items():
         optional: dict[str, Any] = {"nargs": "?", "const": "-"} if one.alone else {}
         where = "(default: stdout)" if one.alone else "('-' for stdout)"

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from symcavity.algebra.precision import is_mpf, mp
@@ -73,6 +74,7 @@ def show(args: argparse.Namespace) -> int:
     found = {
         "name": args.target,
         "title": system.name,
+        "says": system.says,
         "path": str(Path(args.target) if is_file(args.target) else path_of(args.target)),
         "declaration": str(problem),
         "values": takes(args.target, args.object),
@@ -84,7 +86,8 @@ def show(args: argparse.Namespace) -> int:
     if args.json:
         print_json(found)
         return 0
-    print(f"{system.name or args.target}\n{found['path']}\n\n{problem}\n")
+    said = f"\n{fill(system.says, 98)}\n" if system.says else ""
+    print(f"{system.name or args.target}\n{found['path']}\n{said}\n{problem}\n")
     rows = {
         "values": ", ".join(found["values"]) or "none",
         "declared laws": "; ".join(given),

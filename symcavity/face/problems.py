@@ -27,7 +27,7 @@ class Problem(WithInstances, ProblemData):
         Coupling sums may contain products of states of one site.
     subject_to : sequence of relations
         Inequalities (``>=``, ``<=``) at every site.
-    fixed, name, cite, source, named
+    fixed, name, cite, says, source, named
         As of :class:`ConvexProblem`.
 
     Raises
@@ -146,6 +146,8 @@ class ConvexProblem(Problem):
         A title.
     cite : str, optional
         Works, separated by semicolons, which derivations cite; equation numbers in ``source`` are those of the first.
+    says : str, optional
+        What is found about the system, in plain words: a sentence or two, with which its document begins.
     source : dict, optional
         Its equation numbers by the key of the step: ``{"datum.cavity_field": "40"}``.
     named : dict, optional
@@ -207,7 +209,7 @@ class ConvexProblem(Problem):
         from symcavity.model.copies import copied
 
         objective, constraints, name, own = copied(self, count, share or {})
-        problem = ConvexProblem(objective, constraints, name=name)
+        problem = ConvexProblem(objective, constraints, name=name, cite=self.cite, says=self.says)
         problem._of_copies = own
         return problem
 

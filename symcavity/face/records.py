@@ -120,9 +120,13 @@ class Derivation(DerivationData):
             options["checked"] = self.verify()
         return FORMATS[name].write(self, **options)
 
-    def to_latex(self, detail: str = "full") -> str:
-        """Return a complete LaTeX document (amsmath and bm only); ``detail='paper'`` is half as long."""
-        return self.to("latex", detail)
+    def to_latex(self, detail: str = "full", *, preamble: bool = True) -> str:
+        r"""Return a complete LaTeX document (amsmath and bm only); ``detail='paper'`` is half as long.
+
+        With ``preamble=False`` it is what stands between ``\begin{document}`` and ``\end{document}``, without a title:
+        a part to be read into another document.
+        """
+        return self.to("latex", detail, preamble=preamble)
 
     def to_html(self, detail: str = "full") -> str:
         """Return a self-contained HTML page."""

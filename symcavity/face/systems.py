@@ -39,6 +39,8 @@ class BipartiteSystem(WithInstances, SystemData):
         A title for the derivation.
     cite : str, optional
         Works, separated by semicolons, which derivations cite; equation numbers in ``source`` are those of the first.
+    says : str, optional
+        What is found about the system, in plain words: a sentence or two, with which its document begins.
     source : dict, optional
         Its equation numbers by the key of the step: ``{"datum.cavity_field": "40"}``.
     named : dict, optional

@@ -122,6 +122,8 @@ def descent(problem: Problem, rate: Any, momentum: Any = 0, batch: Any = 1, init
         [*problem.ranges, *([] if batch.is_number else [batch <= 1])],
         initial=start,
         name=f"Gradient {'flow' if rate is None else 'descent'}: {problem.name}" if problem.name else "",
+        cite=problem.cite,
+        says=problem.says,
         origin=DescentOrigin(
             problem, at(objective), rate, momentum, batch, mask and at(mask), tuple(map(at, steps)),
             tuple(Equation(q, value) for q, value in begin.items()),

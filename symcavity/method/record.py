@@ -51,7 +51,8 @@ def record(theory: Theory) -> Derivation:
     method = "naive" if theory.is_naive else "cavity"
     name = system.name or ("A convex problem" if system.convex else "A system of equations")
     results = tuple(claim for step in steps if step.rule == "result" for claim in step.claims)
-    return Derivation(name, method, tuple(steps), tuple(theory.order_parameters.items()), results, system.cite)
+    parameters = tuple(theory.order_parameters.items())
+    return Derivation(name, method, tuple(steps), parameters, results, system.cite, system.says)
 
 
 def at_rest(theory: Theory, make: StepMaker) -> list[Step]:

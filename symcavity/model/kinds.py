@@ -57,7 +57,12 @@ def one_of(kind: Any) -> str:
 
 def one_site(kind: Any) -> str:
     """A site in words, by the name of its kind: ``a feature site``, ``an a-site``."""
-    return one_of(kind) + ("" if str(kind).endswith("site") else " site")
+    return one_of(kind) + ("" if _is_whole(str(kind)) else " site")
+
+
+def _is_whole(name: str) -> bool:
+    """Whether the name of a kind reads well without the word site behind it."""
+    return name.endswith("site") or " of " in name
 
 
 class Kind(NamedAtom):
@@ -103,7 +108,7 @@ class Kind(NamedAtom):
     @property
     def sites(self) -> str:
         """The sites in words: ``feature sites``, ``a-sites``."""
-        return self.plural if self.name.endswith("site") else f"{self.name} sites"
+        return self.plural if _is_whole(self.name) else f"{self.name} sites"
 
     @property
     def site(self) -> str:
@@ -158,6 +163,14 @@ i, N = FEATURE.index, FEATURE.size
 mu, P = DATUM.index, DATUM.size
 
 
+def _several(one: str) -> str:
+    """The plural of what one site is called: ``hidden units``, ``memories``, ``examples of the second task``."""
+    noun, of, rest = one.partition(" of ")
+    if noun.endswith("y") and noun[-2:-1] not in (*"aeiou", ""):
+        return f"{noun[:-1]}ies{of}{rest}"
+    return f"{noun}{'es' if noun.endswith(('s', 'x', 'z', 'ch', 'sh')) else 's'}{of}{rest}"
+
+
 def Sites(index: str, size: str, name: str = "") -> tuple[SiteIndex, SiteCount]:
     """Declare one more kind of site.
 
@@ -195,7 +208,7 @@ def Sites(index: str, size: str, name: str = "") -> tuple[SiteIndex, SiteCount]:
                 f"Sites are declared with the name {word!r}, which features or data have.", 'Sites("a", "K")'
             )
     one = name or f"{index}-site"
-    kind = Kind(one, f"{one}s", index, size, Symbol(f"alpha_{size}", positive=True))
+    kind = Kind(one, _several(one), index, size, Symbol(f"alpha_{size}", positive=True))
     return kind.index, kind.size
 
 

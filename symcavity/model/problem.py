@@ -64,9 +64,11 @@ class Problem(ByContent):
         name: str = "",
         source: dict[str, str] | None = None,
         cite: str = "",
+        says: str = "",
         named: Any = None,
     ) -> None:
-        self.name, self.source, self.cite = read_text(name, "The title"), dict(source or {}), read_text(cite, "cite")
+        self.name, self.says = read_text(name, "The title"), read_text(says, "says")
+        self.source, self.cite = dict(source or {}), read_text(cite, "cite")
         self.named = read_named(named or {})
         relations = as_list(subject_to, "subject_to")
         self.ranges = declared_ranges(relations)
@@ -150,8 +152,8 @@ class Problem(ByContent):
     def taken_over(self) -> dict[str, Any]:
         """What a system that stands for this problem has from it: its titles, its names and what was rewritten."""
         return {
-            "fixed": self.fixed, "name": self.name, "source": self.source, "cite": self.cite, "named": self.named,
-            "rewritten": self.rewritten,
+            "fixed": self.fixed, "name": self.name, "says": self.says, "source": self.source, "cite": self.cite,
+            "named": self.named, "rewritten": self.rewritten,
         }  # fmt: skip
 
     @property

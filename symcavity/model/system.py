@@ -57,6 +57,7 @@ class System(ByContent):
         name: str = "",
         source: dict[str, str] | None = None,
         cite: str = "",
+        says: str = "",
         named: Any = None,
         convex: bool = False,
         record: Any = None,
@@ -65,7 +66,8 @@ class System(ByContent):
         weights: Mapping[Kind, Weight] | None = None,
         collective: Collective | None = None,
     ) -> None:
-        self.name, self.source, self.cite = read_text(name, "The title"), dict(source or {}), read_text(cite, "cite")
+        self.name, self.says = read_text(name, "The title"), read_text(says, "says")
+        self.source, self.cite = dict(source or {}), read_text(cite, "cite")
         self.named = read_named(named or {})
         self.convex = convex
         self.record, self.origin = record, origin
@@ -320,6 +322,7 @@ class System(ByContent):
             name=self.name,
             source=self.source,
             cite=self.cite,
+            says=self.says,
             named=self.named,
             convex=self.convex,
             record=self.record,

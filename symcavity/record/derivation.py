@@ -142,6 +142,8 @@ class Derivation:
         The closed equations after elimination.
     cite : str
         The work whose equation numbers the steps refer to.
+    says : str
+        What is found about the system, in words: the beginning of a document.
     brief : bool
         Whether it is the part of a record that a paper prints.
     """
@@ -152,6 +154,7 @@ class Derivation:
     parameters: tuple[tuple[Any, Any], ...] = ()
     results: tuple[Equation, ...] = ()
     cite: str = ""
+    says: str = ""
     brief: bool = False
 
     def __repr__(self) -> str:

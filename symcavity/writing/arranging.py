@@ -21,12 +21,14 @@ from sympy import (
     Symbol,
     default_sort_key,
     exp,
+    expand,
     expand_mul,
     factor,
     floor,
     fraction,
     igcd,
     ilcm,
+    together,
 )
 
 from symcavity.algebra.gaussian import GaussianAverage
@@ -55,6 +57,37 @@ def over_one(total: Any) -> Any:
     number = Rational(igcd(*(n.p for n, _ in terms)), ilcm(*(n.q for n, _ in terms)))
     number = -number if all(n.is_negative for n, _ in terms) else number
     return Mul(number, shared, Add(*(n / number * rest / shared for n, rest in terms)))
+
+
+def over_each(total: Any) -> Any:
+    """A sum in which terms that are divided by the same are one fraction."""
+    if not isinstance(total, Add) or total.has(Sum, Integral, Piecewise):
+        return total
+    parts: dict[Expr, list[Expr]] = {}
+    for term in total.args:
+        below = Mul(*(f for f in Mul.make_args(term) if f.as_base_exp()[1].is_negative and not f.is_Number))
+        parts.setdefault(below, []).append(term / below)
+    return Add(*(below * Add(*some) for below, some in parts.items()))
+
+
+def with_shared_front(total: Any) -> Any:
+    """A sum with the factors that all its terms have in front, and one sign where all of them are negative."""
+    if not isinstance(total, Add):
+        return total
+    negative = all(is_negative(term) for term in total.args)
+    return -_together([-term for term in total.args]) if negative else _together(total.args)
+
+
+def with_whole_roots(expr: Any) -> Any:
+    """The same, where a root of ``q - p/a`` is written by the root of ``a*q - p`` if that stands in the expression."""
+    roots = {node for node in expr.atoms(Pow) if node.base.is_Add and (2 * node.exp).is_odd}
+    whole = {node.base for node in roots}
+    rule = {}
+    for node in roots:
+        above, below = map(expand, fraction(together(node.base)))
+        if below.is_nonnegative and not below.is_Number and above in whole:  # what divides is not zero
+            rule[node] = above**node.exp * below**-node.exp
+    return expr.xreplace(rule)
 
 
 def spread(total: Expr) -> Expr:

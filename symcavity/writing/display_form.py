@@ -2,49 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, reduce
 from typing import Any
 
 from sympy import (
     Abs,
-    Add,
     Basic,
     Dummy,
     Expr,
     Heaviside,
-    LessThan,
     Max,
     Mul,
     Piecewise,
     Pow,
     S,
-    StrictLessThan,
     Sum,
     Symbol,
     Tuple,
-    default_sort_key,
+    exp,
     sign,
 )  # fmt: skip
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.indexed import fresh_index
 from symcavity.algebra.joint import JointAverage
-from symcavity.algebra.node import raised
+from symcavity.algebra.node import holds
 from symcavity.algebra.phi import phi
-from symcavity.algebra.quotients import vanishes
 from symcavity.model.averages import Average, Expect, Fresh, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.model.times import Time
 from symcavity.record.derivation import Derivation, Step
 from symcavity.record.symbols import ResponseElement
-from symcavity.writing.arranging import by_shares, gathered, over_one, signed, spread
+from symcavity.writing.arranging import (
+    by_shares,
+    gathered,
+    over_each,
+    over_one,
+    signed,
+    spread,
+    with_shared_front,
+    with_whole_roots,
+)  # fmt: skip
 from symcavity.writing.bound_letters import Rule, other_letters, own_names
+from symcavity.writing.cases import decided, soft_threshold
 from symcavity.writing.energies import in_lowest_terms, priced, priced_sum, with_squares
 from symcavity.writing.laws import with_named_laws
 from symcavity.writing.letters import with_free_letters
+from symcavity.writing.over_parameters import OverParameters, over_parameters
 
 _DATA = ("branches", "values", "pairs", "variable")  # what is printed of the data of a step
 _TYPED = ("equations", "conditions", "subject_to")  # what is printed as it was declared, but for indices
@@ -102,6 +109,11 @@ def _replacing(value: Rule, *classes: type) -> Rule:
     return rule
 
 
+def _inside(made: Callable[..., Any], kind: type) -> Rule:
+    """Make the nodes of a class anew, in averages those that hold the variable of the average, too."""
+    return lambda expr: expr.replace(kind, made) if holds(expr, (kind,)) else expr
+
+
 # -- the rules, by the derivation whose expressions they rewrite ---------------------------------------
 
 
@@ -138,32 +150,40 @@ def _indexed(expr: Any) -> Any:
 
 
 def _moments(_derivation: Derivation) -> Rule:
-    """The arguments of moments have one denominator."""
-    return _replacing(lambda node: phi(node.args[0], over_one(spread(node.args[1]))), phi)
+    """The arguments of moments have one denominator, or each of their denominators once."""
+    return _inside(lambda n, k: phi(n, over_each(over_one(spread(k)))), phi)
 
 
-def _over_parameters(derivation: Derivation) -> Rule:
-    """Averages that differ by the values of quenched parameters only are one, over these parameters, too."""
-    every = [q for step in derivation.steps for q in step.data.get("quenched") or ()]
-    quenched = [q for q in dict.fromkeys(every) if isinstance(q, Quenched) and isinstance(q.law, Tuple)]
+def _fractions(_derivation: Derivation) -> Rule:
+    """So have those that came to have them."""
+    return _inside(lambda n, k: phi(n, over_each(over_one(k))), phi)
 
-    def one(total: Add) -> Expr:
-        same: dict[Expr, list[JointAverage]] = {}
-        for average in sorted(total.atoms(JointAverage), key=default_sort_key):
-            same.setdefault(average.body, []).append(average)
-        rule: dict[Expr, Expr] = {}
-        for some in same.values():
-            mine = [q[S.Zero] for q in quenched if q.slots[0].upper == ("^" in some[0].law.fields[0].tex)]
-            rule |= dict.fromkeys(some, OverParameters(some[0], *mine)) if len(some) > 1 else {}
-        return total.xreplace(rule)
 
-    def rule(expr: Any) -> Any:
-        if not expr.has(JointAverage):
-            return expr
-        totals = [node for node in expr.atoms(Add) if any(term.has(JointAverage) for term in node.args)]
-        return expr.xreplace({node: one(node) for node in totals})
+def _means(_derivation: Derivation) -> Rule:
+    """What the terms of an averaged factor share, and is the same for all sites, stands before the average."""
 
-    return rule
+    def made(body: Any, *rest: Any) -> Expr:
+        factors = Mul.make_args(Mul(*map(over_one, Mul.make_args(body))))
+        inside = [f for f in factors if f.has(SiteQuantity)]
+        before = Mul(*(f for f in factors if f not in inside))
+        return before * Average(Mul(*inside), *rest) if inside else Average(body, *rest)
+
+    return _inside(made, Average)
+
+
+def _cases(_derivation: Derivation) -> Rule:
+    """Where a case holds nothing asks again whether it does."""
+    return _inside(lambda *cases: decided(Piecewise(*cases)), Piecewise)
+
+
+def _roots(_derivation: Derivation) -> Rule:
+    """A root of a difference with a fraction in it is written by that without one, where this stands there, too."""
+    return with_whole_roots
+
+
+def _exponents(_derivation: Derivation) -> Rule:
+    """What all terms of an exponent share stands before them."""
+    return _inside(lambda power: exp(with_shared_front(power)), exp)
 
 
 def _by_sources(derivation: Derivation) -> Rule:
@@ -212,22 +232,7 @@ def _of_parts(_derivation: Derivation) -> Rule:
 
 def _thresholds(_derivation: Derivation) -> Rule:
     """What vanishes between two ends and is linear beyond them, as a soft threshold, by positive parts."""
-
-    def value(node: Piecewise) -> Expr:
-        if len(node.args) != 3:
-            return node
-        (low, below), (middle, within), (high, _) = node.args
-        known = all(isinstance(c, StrictLessThan | LessThan) and c.lhs == below.lhs for c in (below, within))
-        if not known or middle != 0 or not getattr(below.lhs, "is_Symbol", False):
-            return node
-        x, first, last = below.lhs, below.rhs, within.rhs
-        slopes = [low.diff(x), high.diff(x)]
-        ends = [low.xreplace({x: first}), high.xreplace({x: last})]
-        if any(s.has(x) for s in (*slopes, first, last)) or not all(map(vanishes, ends)):
-            return node
-        return slopes[1] * Max(0, x - last) - slopes[0] * Max(0, first - x)
-
-    return _replacing(value, Piecewise)
+    return _replacing(soft_threshold, Piecewise)
 
 
 def _thermal(derivation: Derivation) -> Rule:
@@ -274,9 +279,10 @@ def _arranged(_derivation: Derivation) -> Rule:
     return lambda expr: by_shares(gathered(over_one(signed(expr))))
 
 
-PARTS = (_of_signs, _of_parts, _thresholds, _thermal, _energies)
-ANYWHERE = (other_letters, _moments, _over_parameters, _by_sources, *PARTS)
-SIDES = (_alike, *ANYWHERE, own_names, _turned_averages, _even_powers, _squares, _arranged)
+PARTS = (_cases, _of_signs, _of_parts, _thresholds, _thermal, _energies)
+ANYWHERE = (other_letters, _moments, over_parameters, _by_sources, *PARTS)
+LAST = (_means, _arranged, _roots, _fractions, _exponents)
+SIDES = (_alike, *ANYWHERE, own_names, _turned_averages, _even_powers, _squares, *LAST)
 
 
 def _once(steps: Sequence[Step], parameters: Iterable[tuple[Any, Any]]) -> tuple[Step, ...]:
@@ -305,12 +311,3 @@ def _in_its_own_name(step: Step) -> Step:
     claims = tuple(claim.xreplace(names) for claim in step.claims if claim.rhs not in names)
     domains = [domain.xreplace(names) for domain in step.data.get("domains", ())]
     return replace(step, claims=claims, data={**step.data, "domains": domains})
-
-
-class OverParameters(Expr):
-    """An average over the fields of a site and over its quenched parameters."""
-
-    def _latex(self, printer: Any, exp: str | None = None) -> str:
-        average, *parameters = self.args
-        below = ", ".join(map(printer.doprint, (average.letter, *parameters)))
-        return raised(f"\\left\\langle {printer.doprint(average.body)} \\right\\rangle_{{{below}}}", exp)

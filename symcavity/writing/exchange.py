@@ -140,7 +140,8 @@ def _declaration(derivation: Derivation, write: Encoder) -> dict[str, Any]:
             return {"equation": [write(e.lhs), write(e.rhs)]}
         return {"expression": write(e)}
 
-    found: dict[str, Any] = {"name": system.name, "cite": system.cite, "source": system.source}
+    found: dict[str, Any] = {"name": system.name, "cite": system.cite, "says": system.says}
+    found["source"] = system.source
     found["fixed"] = [{"equation": [write(e.lhs), write(e.rhs)]} for e in system.fixed]
     found["named"] = [{"equation": [write(name), write(value)]} for name, value in system.named.items()]
     if system.record is not None:
@@ -238,7 +239,7 @@ def _read(document: Mapping[str, Any]) -> Derivation:
     parameters = tuple((nodes[p["symbol"]], nodes[p["meaning"]]) for p in document["parameters"])
     results = claims(document["results"])
     title = check_words(document["title"], "the title", WORDS)
-    return Derivation(title, method, tuple(steps), parameters, results, system.cite)
+    return Derivation(title, method, tuple(steps), parameters, results, system.cite, system.says)
 
 
 class AnyProblem(Problem):
@@ -269,6 +270,7 @@ def _system(declared: Mapping[str, Any], nodes: Decoder) -> System:
 
     source = {check_words(k, "source"): check_words(v, "source") for k, v in declared["source"].items()}
     rest: dict[str, Any] = {k: check_words(declared[k], f"the {k}", WORDS) for k in ("name", "cite")}
+    rest["says"] = check_words(declared.get("says", ""), "what the declaration says", WORDS)
     rest["source"] = source
     fixed = [equation(e["equation"]) for e in declared["fixed"]]
     rest["named"] = {nodes[a]: nodes[b] for a, b in (e["equation"] for e in declared.get("named", ()))}

@@ -11,7 +11,7 @@ from symcavity.writing.blocks import Block, Display, Document, Numbered, Paragra
 from symcavity.writing.fragments import Cite, Emphasis
 from symcavity.writing.layout import layout, single
 from symcavity.writing.lines import width
-from symcavity.writing.nodes import Row, escape_tex, to_tex
+from symcavity.writing.nodes import LETTERS, Row, escape_tex, to_tex
 from symcavity.writing.printing import tex
 from symcavity.writing.rows import Line, aligned_lines, fragment_tree
 
@@ -35,26 +35,29 @@ _CLOSE = r"""\setlength{\textheight}{25.3cm}
 \AtBeginDocument{\abovedisplayskip=5pt plus 2pt minus 3pt\belowdisplayskip=\abovedisplayskip
 \abovedisplayshortskip=2pt plus 2pt\belowdisplayshortskip=3pt plus 2pt minus 1pt}
 """
-_TYPOGRAPHY = {
+_TYPOGRAPHY = {char: f"${command}$" for char, command in LETTERS.items()} | {
     "\u00a0": "~",
     "…": "\\ldots{}", "–": "--", "—": "---", "“": "``", "”": "''", "’": "'", "é": "\\'e", "ï": "\\\"{\\i}",
-    "≥": "$\\ge$", "≤": "$\\le$", "→": "$\\to$", "⊥": "$\\perp$", "×": "$\\times$", "²": "$^2$",
-    "<": "$<$", ">": "$>$",
+    "²": "$^2$", "√": "$\\surd$", "−": "$-$", "<": "$<$", ">": "$>$",
 }  # fmt: skip
 _SIZES = ((1.45, "\\scriptsize"), (1.22, "\\footnotesize"), (1.06, "\\small"))
 
 
 LONG = 5  # rows of a table that stands in one column
 
-def document(derivation: Derivation) -> str:
+def document(derivation: Derivation, *, preamble: bool = True) -> str:
     """Return a complete LaTeX document.
 
     Parameters
     ----------
     derivation : Derivation
         The record to be written.
+    preamble : bool
+        Whether it is a document of its own; if not, it is to be read into another one, which loads amsmath and bm.
     """
     doc = layout(derivation)
+    if not preamble:
+        return "\n".join(["\\noindent " + _inline(doc.opening), "", *_sections(doc), *_closing(doc)]) + "\n"
     above = "\\vspace{-6ex}" if derivation.brief else ""
     parts = [
         _PREAMBLE.replace("11pt", "10pt") + _CLOSE if derivation.brief else _PREAMBLE,
@@ -65,13 +68,16 @@ def document(derivation: Derivation) -> str:
         "\\maketitle" + ("\\vspace{-6ex}" if derivation.brief else ""),
     ]
     parts += ["\\begin{abstract}", "\\noindent " + _inline(doc.opening), "\\end{abstract}", ""]
+    return "\n".join([*parts, *_sections(doc), *_closing(doc), "\\end{document}"]) + "\n"
+
+
+def _sections(doc: Document) -> list[str]:
+    parts: list[str] = []
     for section in doc.sections:
         parts.append(f"\\section{{{words(section.title)}}}")
         for blocks in _continued([*step.blocks] for step in section.steps):
             parts += _blocks(blocks)
-    parts += _closing(doc)
-    parts.append("\\end{document}")
-    return "\n".join(parts) + "\n"
+    return parts
 
 
 def _closing(doc: Document) -> list[str]:

@@ -110,13 +110,16 @@ def _opening(derivation: Derivation, parameters: Sequence[tuple[Any, Any]], alik
         str(q.family): q for step in derivation.steps if step.rule == "problem"
         for some in declared_states(step).values() for q in some if isinstance(q, SiteQuantity)
     }  # fmt: skip
+    constrained = (row for step in derivation.steps if step.rule == "lagrangian" for row in step.data["multipliers"])
     kinds = next((list(step.data["kinds"]) for step in derivation.steps if step.data.get("kinds")), [FEATURE, DATUM])
     return say(
         "opening",
         title=derivation.title,
+        says=re.sub(r"[ \t\n]+", " ", derivation.says),
         bipartite=all(step.data.get("bipartite", True) for step in derivation.steps),
         kinds=[kind.plural for kind in kinds],
         quantities=list(quantities.values()),
+        multipliers=[one for one, *_ in constrained if isinstance(one, SiteQuantity)],
         naive=derivation.method == "naive",
         warm=any(step.rule in ("gibbs", "measure") for step in derivation.steps),
         moving=any(step.rule == "moving_system" for step in derivation.steps),

@@ -48,6 +48,13 @@ ACCENTS = {
     "bar": "̄", "overline": "̄", "dot": "̇", "ddot": "̈", "vec": "⃗",
 }  # fmt: skip
 NAMES = frozenset({*_GREEK, *FONTS, *ACCENTS})  # the commands that the name of a symbol may hold
+LETTERS = {
+    char: f"\\{name}"
+    for names in (_BINARIES, _RELATIONS, _GREEK)
+    for name, char in reversed(names.items())  # the first of several names of one character
+    if not char.isascii()
+}
+"""The command of TeX for a character of mathematics that stands among words."""
 SPACES = {",": 0.17, ":": 0.22, ";": 0.28, " ": 0.33, "quad": 1.0, "qquad": 2.0, "!": 0.0, "~": 0.33}
 _IGNORED = frozenset([
     "displaystyle", "textstyle", "scriptstyle", "limits", "nolimits", "big", "Big", "bigg", "Bigg", "bigl", "bigr",

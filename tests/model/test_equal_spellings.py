@@ -231,7 +231,7 @@ def test_names_that_cannot_be_printed(name):
 
 
 def test_titles_that_cannot_be_printed():
-    for word in ("name", "cite"):
+    for word in ("name", "cite", "says"):
         with pytest.raises(DeclarationError, match="control characters"):
             ConvexProblem(size + fit, **{word: "a\x1b[2J"})
         with pytest.raises(DeclarationError, match="control characters"):

@@ -113,6 +113,31 @@ def test_what_is_read_is_what_was_written(problem):
     assert found.to_text() == derivation.to_text()
 
 
+@pytest.mark.parametrize("made", ["itself", "copies", "gibbs", "flow"])
+def test_what_a_declaration_says_goes_with_it_and_is_read_back(made):
+    said = {"says": "Weights are 100 % of α & <w>_i.", "cite": "A. Author, J. 1, 2 (1990)", "name": "Ridge"}
+    problem = ConvexProblem(Sum((1 - h) ** 2, (mu, 1, P)) + gamma * Sum(w[i] ** 2, (i, 1, N)), **said)
+    other = {"itself": problem.kkt, "copies": lambda: problem.copies(2), "gibbs": lambda: problem.gibbs(2),
+             "flow": problem.flow}[made]()  # fmt: skip
+    assert (other.says, other.cite) == (said["says"], said["cite"])
+    text = other.cavity().derivation.to_json(verify=False)
+    jsonschema.validate(json.loads(text), schema())
+    found = Derivation.from_json(text)
+    assert found.says == said["says"]
+    assert found.to_text().splitlines()[3].startswith(said["says"])
+    document = json.loads(text)
+    document["declaration"]["says"] = "\\input{/etc/passwd}"
+    with pytest.raises(ValuesError, match="what the declaration says holds a command of TeX"):
+        Derivation.from_json(document)
+
+
+def test_records_of_declarations_that_say_nothing_are_read():
+    document = json.loads(gardner.problem.cavity().derivation.to_json(verify=False))
+    del document["declaration"]["says"]
+    jsonschema.validate(document, schema())
+    assert Derivation.from_json(document).says == ""
+
+
 def test_the_schema_is_a_schema_and_refuses():
     jsonschema.Draft202012Validator.check_schema(schema())
     document = json.loads(gardner.problem.cavity().derivation.to_json(verify=False))

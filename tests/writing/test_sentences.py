@@ -18,8 +18,10 @@ from symcavity import (
     N,
     P,
     Quenched,
+    Sites,
     System,
     UnsupportedLaw,
+    Variable,
     alpha,
     i,
     mu,
@@ -653,3 +655,23 @@ def test_places_where_a_support_function_has_no_gradient_may_have_positive_proba
     text = full("manifold")
     assert "a flat face of the set makes one, which may have positive probability" in text
     assert "A set that lies in a hyperplane off the origin is such a face as a whole" in text
+
+
+
+def test_kinds_of_several_words_have_their_plural_in_the_noun():
+    names = {"hidden unit": "hidden units", "example of the second task": "examples of the second task",
+             "stored memory": "stored memories", "class": "classes", "way": "ways"}  # fmt: skip
+    for place, (one, several) in enumerate(names.items()):
+        kind = Variable("v", Sites(f"c{place}", f"M{place}", one)[0]).slots[0]
+        assert kind.plural == several
+    task = Variable("v", Sites("c", "M", "example of the second task")[0]).slots[0]
+    assert (task.site, task.sites) == ("an example of the second task", "examples of the second task")
+
+
+def test_logarithms_of_states_have_not_their_letter():
+    n, m, j = Feature("n"), Symbol("m", positive=True), Symbol("j", integer=True)
+    J = Coupling("J", between=(i, i), variance=1 / (9 * N))
+    law = Eq(n[i] * (1 - n[i] - Sum(J[i, j] * n[j], (j, 1, N))) + m, 0)
+    said = System([law], [n[i] >= 0]).cavity().derivation.to_text()
+    assert "n₀ = e^(ℓ_n)" in said
+    assert "e^n" not in said

@@ -4,7 +4,7 @@ import importlib
 import re
 
 import pytest
-from sympy import Abs, Heaviside, Max, Rational, S, Sum, Symbol, exp, fraction, sqrt, symbols, together
+from sympy import Abs, Heaviside, Max, Piecewise, Rational, S, Sum, Symbol, exp, fraction, sqrt, symbols, together
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, i, mu
 from symcavity.algebra.gaussian import GaussianAverage
@@ -190,6 +190,52 @@ def test_denominators_hold_no_fractions_and_exponentials_are_one():
     z = Symbol("z", real=True)
     for inside in (lambda body: GaussianAverage(body, z), lambda body: ImplicitAverage(body, z, z + a)):
         assert shown(inside(-a * z / (c * exp(z) + c))) == -a / c * inside(z / (1 + exp(z)))
+
+
+def test_arguments_have_each_denominator_once_and_exponents_their_factors_in_front():
+    def shown(expr):
+        step = Step("a", "closure", (Equation(d, expr),))
+        return as_shown(Derivation("", "", (step,))).steps[0].claims[0].rhs
+
+    z, root = Symbol("z", real=True), sqrt(a * c - b**2)
+    cases = {
+        phi(1, a / sqrt(x) - b - c / sqrt(x)): phi(1, (a - c) / sqrt(x) - b),
+        phi(1, a - b / x - c / y): phi(1, a - b / x - c / y),
+        phi(0, x / root + y / sqrt(a - b**2 / c)): phi(0, (x + y * sqrt(c)) / root),
+        phi(0, y / sqrt(a - b**2 / c)): phi(0, y / sqrt(a - b**2 / c)),
+        GaussianAverage(phi(0, z * x / root - y / sqrt(a - b**2 / c)), z):
+            GaussianAverage(phi(0, (z * x - y * sqrt(c)) / root), z),
+        1 / (1 + exp(a * b + a * c)): 1 / (1 + exp(a * (b + c))),
+        1 / (1 + exp(-a * b - a * c)): 1 / (1 + exp(-a * (b + c))),
+        GaussianAverage(1 / (1 + exp(a * z + b)), z): GaussianAverage(1 / (1 + exp(a * z + b)), z),
+    }  # fmt: skip
+    for expr, form in cases.items():
+        assert shown(expr) == form
+        at = {q: Rational(k + 7, 5 - k) for k, q in enumerate((b, x, c, y))} | {a: 9}
+        if not expr.has(GaussianAverage):
+            assert abs((expr - form).xreplace(at).n(30)) < 1e-28
+    other = phi(0, y / sqrt(a - b**2 / c) + x / sqrt(a - b**2))
+    assert shown(other) == other
+
+
+def test_cases_do_not_ask_again_and_constants_stand_before_averages():
+    def shown(expr):
+        step = Step("a", "closure", (Equation(d, expr),))
+        return as_shown(Derivation("", "", (step,))).steps[0].claims[0].rhs
+
+    z = Symbol("z", real=True)
+    plus, minus = Piecewise((a, z > 0), (0, True)), Piecewise((b, z < 0), (0, True))
+    asked = Piecewise((c + plus + minus, z > 0), (c * plus + minus, z < 0), (c + plus - minus, True))
+    assert shown(asked) == Piecewise((a + c, z > 0), (b, z < 0), (c, True))
+    for at in (-1, 0, 1):
+        assert shown(asked).xreplace({z: S(at)}) == asked.xreplace({z: S(at)})
+    open_ = Piecewise((Piecewise((a, z > 1), (b, True)), z > 0), (Piecewise((a, z >= 0), (b, True)), True))
+    assert shown(open_) == open_  # neither is decided
+
+    t = Quenched("t", i)[i]
+    body = phi(1, a * t) * (2 * sqrt(b) / c - 2 * t * sqrt(b) / c)
+    assert shown(Average(body)) == 2 * sqrt(b) / c * Average(phi(1, a * t) * (1 - t))
+    assert shown(Average(t**2)) == Average(t**2)
 
 
 def test_no_symbol_means_two_things():

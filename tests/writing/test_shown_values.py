@@ -21,7 +21,8 @@ NODES = ((-1.3, 0.2), (0.4, 0.5), (2.1, 0.3))  # any linear form will do for an 
 DIGITS = 30
 FUNCTIONS = (sympy.exp, sympy.log, sympy.tanh, sympy.erf, sympy.erfc, sympy.cosh)
 NAMES = ["anisotropic", "clusters_logistic", "flipped_labels", "logistic_teacher", "output_bias", "robust_regression",
-         "sign_teacher", "softmax", "three_clusters", "noisy_teacher"]  # fmt: skip
+         "sign_teacher", "softmax", "three_clusters", "noisy_teacher", "clusters_hinge",
+         "logistic_intercept", "box_detection", "quantile_regression"]  # fmt: skip
 
 
 class Opaque(Exception):

@@ -165,6 +165,29 @@ def test_references_reasons_and_assumptions_are_said():
     assert "Odd_thing{kappa}" in plain
 
 
+def test_what_is_found_stands_once_at_the_beginning():
+    said = replace(s.sample(), says="At κ = 0,\n 50 % of\tall\xa0w_i <= √2; {not} $x$ \\input{x}.")
+    plain, latex, html = " ".join(derivation_text(said).split()), document(said), page(said)
+    assert plain.count("At κ = 0, 50 % of all w_i <= √2; {not} $x$ \\input{x}. We derive") == 1
+    assert latex.count("\\noindent At $\\kappa$ = 0, 50 \\% of all~w\\_i $<$= $\\surd$2; \\{not\\} \\$x\\$ "
+                       "\\textbackslash input\\{x\\}. We derive") == 1  # fmt: skip
+    assert html.count("At κ = 0, 50 % of all\xa0w_i &lt;= √2; {not} $x$ \\input{x}. We derive") == 1
+    for write in (derivation_text, document, page):
+        assert write(s.sample()) == write(replace(s.sample(), says=""))
+        assert "At κ" not in write(s.sample())
+    assert page(s.sample()).count('class="opening">We derive') == 1
+
+
+def test_a_fragment_is_what_a_document_holds_without_its_title():
+    whole, part = document(s.sample()), document(s.sample(), preamble=False)
+    assert "documentclass" not in part
+    assert "maketitle" not in part
+    sections = part[part.index("\\section{") :].rstrip()
+    assert sections in whole
+    assert whole.rstrip().endswith(f"{sections}\n\n\\end{{document}}")
+    assert part.startswith("\\noindent We derive")
+
+
 def test_contradictory_formulas_are_not_joined_to_a_chain():
     step = next(step for step in s.STEPS if step.rule == "inconsistency")
     assert step_text(step).count("1/α = ") == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import lcm
 from typing import Any
 
@@ -86,10 +87,18 @@ def _by_logarithm(branch: Branch) -> Branch:
     never = [condition for condition, _, _ in ends]
     rest = replace(branch, conditions=tuple(c for c in branch.conditions if c not in never))
     (_, slope, bound), *other = ends
-    if other:
-        return _between(rest, x, bound, other[0][2])
-    there = rest.where({x: bound + (sign_of(slope) or 1 / slope) * exp(x)})
-    return replace(there, conditions=tuple(c.expand() for c in there.conditions), label=branch.label)
+    there = _between(rest, x, bound, other[0][2]) if other else rest.where({
+        x: bound + (sign_of(slope) or 1 / slope) * exp(x)
+    })  # fmt: skip
+    there = there if other else replace(there, conditions=tuple(c.expand() for c in there.conditions))
+    named = there.where({x: _logarithm(x)})
+    return replace(named, label=branch.label, implicit=named.implicit and (_logarithm(x), named.implicit[1]))
+
+
+@lru_cache(maxsize=1024)
+def _logarithm(x: Symbol) -> Symbol:
+    """The symbol of the logarithm of a state, which has not its letter; the same in all branches."""
+    return Dummy(f"ell_{x.name}", real=True)
 
 
 def _by_poles(psi: Expr, x: Symbol) -> Expr:
