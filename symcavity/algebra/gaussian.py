@@ -36,7 +36,8 @@ from symcavity.algebra.piecewise import (
     compose,
 )
 from symcavity.algebra.quadrature import break_points, mp_average
-from symcavity.algebra.signs import OpenSlope, RealNames, Signs, sign_of, tidy
+from symcavity.algebra.real_names import RealNames
+from symcavity.algebra.signs import OpenSlope, Signs, sign_of, tidy
 from symcavity.errors import ValuesError
 
 _OPEN_COMPARISONS = 2  # so many undetermined signs are answered by a Piecewise, more by no closed form

@@ -37,16 +37,8 @@ from sympy.logic.boolalg import ITE, Boolean, BooleanFalse, BooleanTrue
 
 from symcavity.algebra.coefficients import Coefficients, add, as_expression, stripped, times, to_power
 from symcavity.algebra.factors import factor, factor_list, together
-from symcavity.algebra.signs import (
-    NotPiecewisePolynomial,
-    OpenSlope,
-    RealNames,
-    Signs,
-    Undetermined,
-    bare,
-    sign_of,
-    tidy,
-)
+from symcavity.algebra.real_names import RealNames
+from symcavity.algebra.signs import NotPiecewisePolynomial, OpenSlope, Signs, Undetermined, bare, sign_of, tidy
 
 """A polynomial by its coefficients, lowest first, none of them a provable zero at the top."""
 
