@@ -76,7 +76,7 @@ def test_in_continuous_time_lags_are_times():
 
 def test_what_cannot_be_measured_says_so():
     sim = network(tanh).simulate(VALUES, N=10, seeds=2, until=20)
-    with pytest.raises(DeclarationError, match="move over t"):
+    with pytest.raises(DeclarationError, match="over which the states move, t"):
         sim.dimension(x, over=[a])
     with pytest.raises(ValuesError, match="four or more"):
         sim.dimension(x, over=[t], draws=2)

@@ -69,7 +69,7 @@ TABLE = [
     (lambda: CallableShape(lambda _: np.array([1.0]), 3), DeclarationError, "3 components"),
     (lambda: CallableShape(lambda _: "s", 3), DeclarationError, "numbers"),
     (lambda: CallableShape(lambda v: v, 3), DeclarationError, "homogeneous"),
-    (lambda: CallableShape(lambda v: Ball(2, 1).anchor(-v), 3), NotConvex, "maximiser"),
+    (lambda: CallableShape(lambda v: Ball(2, 1).anchor(-v), 3), NotConvex, "maximizer"),
     (lambda: CallableShape(lambda v: -v / np.linalg.norm(v), 3), DeclarationError, "origin is in the convex"),
     (lambda: Ball(2, 1).project([1, 2]), ValuesError, "last axis of length 3"),
     (lambda: Ball(2, 1).project([1, 2, np.nan]), ValuesError, "NaN"),

@@ -45,7 +45,7 @@ from symcavity import (
 from symcavity.algebra import gaussian, hinge_average, piecewise
 from symcavity.derivations import kernel_ridge
 from symcavity.evaluate.solutions import scattering
-from symcavity.method import eliminate, kkt, messages, orders, stability
+from symcavity.method import eliminate, kkt, messages, orders, stability, tidy
 from symcavity.model.couplings import Coupling as CouplingFamily
 from symcavity.model.rewritings import means, units
 from symcavity.sites import by_parts, labels
@@ -237,7 +237,7 @@ MUTANTS = {
         "-rest / slope", "rest / slope", "eliminate.S_w",
     ),
     "constants out of averages": (
-        scaled_weights, eliminate, "pull_constants",
+        scaled_weights, tidy, "pull_constants",
         "parts.append(constant * Average(rest))", "parts.append(Average(rest))", "closure.q_lambda",
     ),
     # responses and stability
