@@ -658,6 +658,11 @@ def test_places_where_a_support_function_has_no_gradient_may_have_positive_proba
 
 
 
+def test_an_abstract_names_multipliers_beside_the_variables():
+    assert "with the variables w_i and the multiplier λ^μ, which interact" in full("gardner")
+    assert "with the variables w_i, which interact" in full("noisy_teacher")
+
+
 def test_kinds_of_several_words_have_their_plural_in_the_noun():
     names = {"hidden unit": "hidden units", "example of the second task": "examples of the second task",
              "stored memory": "stored memories", "class": "classes", "way": "ways"}  # fmt: skip
