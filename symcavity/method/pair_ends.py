@@ -7,6 +7,7 @@ from typing import Any
 
 from sympy import Dummy, Expr, Mul, cancel, sqrt
 
+from symcavity.model.averages import Average
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import site_quantities
@@ -84,8 +85,9 @@ def weighed(f: RandomField) -> Expr:
 
 
 def in_scales(expr: Expr, *factors: Expr) -> Expr:
-    """An expression that is a multiple of several scales, without them; they are positive."""
-    marks = {q: Dummy(positive=True) for q in site_quantities(Mul(expr, *factors))}
-    return cancel(expr.xreplace(marks) / Mul(*(e.xreplace(marks) for e in factors))).xreplace(
-        {mark: q for q, mark in marks.items()}
-    )
+    """An expression that is a multiple of several scales, without them; they are positive, and stand in no average."""
+    held = {a: Dummy(real=True) for a in expr.atoms(Average)}
+    outside = expr.xreplace(held)
+    marks = {q: Dummy(positive=True) for q in site_quantities(Mul(outside, *factors))}
+    found = cancel(outside.xreplace(marks) / Mul(*(e.xreplace(marks) for e in factors)))
+    return found.xreplace({mark: q for q, mark in marks.items()}).xreplace({mark: a for a, mark in held.items()})

@@ -22,7 +22,7 @@ def decided(node: Piecewise) -> Expr:
             here[key] = here.get(key, {*"-0+"}) & signs
             before[key] = before.get(key, {*"-0+"}) - signs
         cases.append((_within(value, here), condition))
-    return Piecewise(*cases)
+    return Piecewise(*cases, evaluate=False)  # cases of one value stay apart
 
 
 def _known(condition: Any) -> tuple[Any, set[str]] | None:

@@ -173,7 +173,7 @@ def _means(_derivation: Derivation) -> Rule:
 
 def _cases(_derivation: Derivation) -> Rule:
     """Where a case holds nothing asks again whether it does."""
-    return _inside(lambda *cases: decided(Piecewise(*cases)), Piecewise)
+    return _inside(lambda *cases: decided(Piecewise(*cases, evaluate=False)), Piecewise)
 
 
 def _roots(_derivation: Derivation) -> Rule:

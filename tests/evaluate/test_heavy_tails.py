@@ -72,7 +72,7 @@ def test_robust_losses_bear_cauchy_noise(loss):
         warnings.simplefilter("ignore", RoughSolution)
         (row,) = theory.compare(here.simulate(values, N=100, seeds=8), [ERROR]).rows
     assert abs(row.z) < 5
-    with pytest.raises(ValuesError, match="the observable averages"):
+    with pytest.raises(ValuesError, match="the observable is the average"):
         solution[average(e[mu] ** 2)]
 
 

@@ -196,7 +196,7 @@ def test_the_record(name):
     derivation = SPELLINGS[name].cavity().derivation
     assert all(derivation.verify())
     text = str(derivation)
-    assert "leaves an average over these sites" in text
+    assert "becomes an average over these sites" in text
     assert ("has a mean" in text) == (name == "mean")
 
 
