@@ -60,12 +60,11 @@ Two = tuple[Leg, Leg]
 
 
 def scales(f: RandomField) -> tuple[Expr, Expr]:
-    """What the strength of a field's couplings owes to the site that hears it, and to the one that it hears.
+    """The two factors of the standard deviation of a field's couplings: of the hearing site, and of the sending one.
 
-    A coupling whose variance differs from site to site is one alike for all sites, times these: the first belongs to
-    what is heard, and the second to what is sent.
-
-    The variance is no sum of such products.
+    A coupling whose variance is a product over its two ends is one of equal variance for all sites, times these
+    factors.  The first multiplies the field, and the second the message.  Variances that are sums of such products
+    are refused before.
     """
     family = f.coupling.family
     ends = zip((slot.index for slot in family.slots), f.coupling.indices, strict=False)
@@ -80,7 +79,7 @@ def scales(f: RandomField) -> tuple[Expr, Expr]:
 
 
 def weighed(f: RandomField) -> Expr:
-    """What a field sums, with what the strength of its couplings owes to the site that sends it."""
+    """The message that a field sums, times the factor of the sending site in the strength of its couplings."""
     return scales(f)[1] * f.emission
 
 

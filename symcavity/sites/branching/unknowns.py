@@ -87,10 +87,11 @@ def _by_logarithm(branch: Branch) -> Branch:
     never = [condition for condition, _, _ in ends]
     rest = replace(branch, conditions=tuple(c for c in branch.conditions if c not in never))
     (_, slope, bound), *other = ends
-    there = _between(rest, x, bound, other[0][2]) if other else rest.where({
-        x: bound + (sign_of(slope) or 1 / slope) * exp(x)
-    })  # fmt: skip
-    there = there if other else replace(there, conditions=tuple(c.expand() for c in there.conditions))
+    if other:
+        there = _between(rest, x, bound, other[0][2])
+    else:
+        there = rest.where({x: bound + (sign_of(slope) or 1 / slope) * exp(x)})
+        there = replace(there, conditions=tuple(c.expand() for c in there.conditions))
     named = there.where({x: _logarithm(x)})
     return replace(named, label=branch.label, implicit=named.implicit and (_logarithm(x), named.implicit[1]))
 
