@@ -181,7 +181,8 @@ def nodes_of(solution: Any, theory: Theory, kind: Kind) -> SiteNodes:
     """The averages of one kind of site at a solution, in double."""
     units, binding = solution.task.units, theory.binding
     env, law = solution.environment("numpy"), solution.given.laws.get(kind, SiteLaw())
-    return SiteNodes(theory.inserted[kind].ensemble, law, env, lambda e: e.xreplace(binding).xreplace(units))
+    ensemble = theory.inserted[kind].ensemble
+    return SiteNodes(ensemble, law, env, lambda e: e.xreplace(binding).xreplace(units), solution.number)
 
 
 def _solved(matrix: Any, right: Any) -> Any:
