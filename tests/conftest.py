@@ -24,6 +24,7 @@ SHARED = re.compile(r"symcavity\.derivations|gallery_shared|installed\(\)|paper_
 
 DURATIONS = Path(__file__).parent / "durations.json"
 COSTS = {}  # seconds of the processor, by test
+COLLECTED = set()  # names of the tests of whole files
 DEAR = 0.3  # seconds of the processor; a dearer test belongs to the full tier, unless its file has no other
 ROUGH = 0.05  # seconds below which nothing is recorded
 
@@ -72,6 +73,8 @@ def pytest_runtest_logreport(report):
 def pytest_sessionfinish(session):
     if session.config.option.record and not hasattr(session.config, "workerinput"):
         known = json.loads(DURATIONS.read_text(encoding="utf-8")) if DURATIONS.exists() else {}
+        files = {name.partition("::")[0] for name in COLLECTED}
+        known = {name: c for name, c in known.items() if name in COLLECTED or name.partition("::")[0] not in files}
         costs = {name: round(cost, 2) for name, cost in (known | COSTS).items() if cost > ROUGH}
         DURATIONS.write_text(json.dumps(dict(sorted(costs.items())), indent=0) + "\n", encoding="utf-8")
 
@@ -96,6 +99,8 @@ def dear(names, costs):
 def pytest_collection_modifyitems(config, items):
     """Leave dear tests to the full tier; those of installed derivations stand together and share theories."""
     asked = any("::" in argument for argument in config.args)  # a test that is named is run
+    if not (asked or config.option.keyword or config.option.markexpr):
+        COLLECTED.update(item.nodeid for item in items)
     if not (config.option.full or config.option.record or asked):
         sampled = [item for item in items if item.get_closest_marker("whole") is None]
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("whole")])
