@@ -61,6 +61,7 @@ def closure(step: Step, dps: int) -> list[Verdict]:
     """The closed form against a direct average of what the order parameter stands for."""
     theory = step.evidence["theory"]
     out: list[Verdict] = []
+    compile_together(theory.closures.values())  # those of other steps are asked next
     for claim in step.claims:
         meaning = theory.order_parameters.get(claim.lhs)
         if meaning is None or meaning != step.data["meaning"]:
