@@ -135,7 +135,8 @@ def _split(expr: Expr) -> tuple[Expr, Expr]:
     if isinstance(expr, Pow) and expr.base is not S.Exp1:
         exponent, rest = _split(expr.base)
         power = _written(expr.exp)
-        return (power * exponent).expand() if exponent != 0 else S.Zero, rest**power
+        # what stands inside of functions keeps the form in which it does not overflow
+        return (power * exponent).expand(deep=False) if exponent != 0 else S.Zero, rest**power
     if isinstance(expr, sinh | cosh):
         return _scaled(expr)
     if isinstance(expr, Add) and _is_sum(expr):

@@ -227,7 +227,9 @@ class ClosedMap:
 
         They are measured by averages of moduli: what is left of a sum that vanishes is rounding of its terms.
         """
-        either = [k for k, p in enumerate(self.places) if not self.signs[p] and x[p] != 0]
+        kept, most = tolerances().kept, float(np.max(np.abs(x)))
+        unseen = np.sqrt(kept) * most  # rounding of no average of such solutions is larger
+        either = [k for k, p in enumerate(self.places) if not self.signs[p] and 0 < abs(x[p]) < unseen]
         if not either:
             return x
         if self._sizes is None:
@@ -238,7 +240,6 @@ class ClosedMap:
                 found = zip(sizes, map(float, self._sizes(at, ROUGHLY)), strict=True)
                 sizes |= {k: v for k, v in found if np.isfinite(v)}
                 at = {**at, **{self.unknowns[self.places[k]]: v for k, v in sizes.items()}}
-        kept, most = tolerances().kept, float(np.max(np.abs(x)))
         small = {k for k in either if abs(x[self.places[k]]) < kept * max(sizes[k], most)}
         while small:
             there = np.where(np.isin(np.arange(len(x)), [self.places[k] for k in small]), 0.0, x)

@@ -59,11 +59,11 @@ class ResolvedLaw:
         self.side = side
         rng = seeded(seed)
         equations = [e.xreplace(dict(side.means)) for e in side.equations()]
-        self.laws = quenched_laws([*(e.difference for e in equations), *side.covariance.values(), *exprs], seed)
-        self.order = [h.eta for h in side.problem.ordered()]
-        self.unknowns = list(side.law.unknowns)
         every = [*(e.difference for e in equations), *side.covariance.values(), *exprs]
         every += [m for p in side.law.pairs for m in p.pair]
+        self.laws = quenched_laws(every, seed)
+        self.order = [h.eta for h in side.problem.ordered()]
+        self.unknowns = list(side.law.unknowns)
         bound = {*self.order, *side.problem.plain_sources().values()}
         symbols = {s for e in every for s in e.free_symbols if s.is_Symbol and not is_index(s)} - bound
         self.values: dict[Any, Expr] = {}

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from sympy import Eq, Rational, Sum, Symbol, exp, log, sqrt
+from sympy import Eq, Max, Rational, Sum, Symbol, exp, log, sqrt
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, Sites, Variable, i, mu
 from symcavity.model.equations import Equation
@@ -51,3 +51,20 @@ def test_two_copies_whose_labels_a_teacher_draws_are_judged_by_the_law_solved_ag
     for step in (derivation[key] for key in keys[:2]):
         claims = tuple(Equation(c.lhs, c.rhs * Rational(101, 100)) for c in step.claims)
         assert not all(verdict.ok for verdict in judge(replace(step, claims=claims), 20)), step.key
+
+
+def test_labels_that_stand_in_bounds_alone_have_values_there():
+    """Two quantiles with tied weights: the label is in the pairs of the law, and in none of its equations."""
+    x, w, v, y = Coupling("x"), Feature("w"), Feature("v"), Quenched("y", mu)
+    losses = [
+        Max(level * rest, (level - 1) * rest)
+        for level, s in ((Rational(1, 4), w), (Rational(3, 4), v))
+        for rest in [y[mu] - Sum(x[mu, i] * s[i], (i, 1, N))]
+    ]
+    tied = Sum(w[i] ** 2 + (v[i] - w[i]) ** 2, (i, 1, N))
+    derivation = ConvexProblem(Sum(sum(losses), (mu, 1, P)) + tied).cavity().derivation
+    for key in ("datum.solution", "datum.differentiate"):
+        step = derivation[key]
+        assert all(verdict.ok for verdict in judge(step, 20)), key
+        claims = tuple(Equation(c.lhs, 2 * c.rhs + 1) for c in step.claims)
+        assert not step.claims or not all(verdict.ok for verdict in judge(replace(step, claims=claims), 20)), key

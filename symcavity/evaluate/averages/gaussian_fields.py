@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import comb, factorial
 
-from sympy import Dummy, Expr, Matrix, Poly, S, Symbol, eye, together
+from sympy import Add, Dummy, Expr, Matrix, Poly, S, Symbol, Tuple, eye, together
 from sympy.polys.polyerrors import PolynomialError
 
 from symcavity.algebra.joint import JointAverage, JointLaw, LawSymbol, slope
@@ -17,15 +17,28 @@ def widened(node: JointAverage, u: Symbol) -> Expr | None:
 
     With ``f + r*u`` for the fields f the law is one of the fields ``g = f + r*u``, whose covariance is wider by
     ``r r^T``.  Given g, u has the mean ``r^T G^-1 g`` and the variance ``1 - r^T G^-1 r``: powers of u in what is
-    averaged are those of its mean, and moments.
+    averaged are those of its mean, and moments.  A law of residuals, such as ``u - h``, is one of shifted fields for
+    these: unknowns are counted from where they move along with u.
 
     Returns
     -------
     Expr or None
         None where u does more than shift fields, or stands in a function.
     """
+    if any(c.has(u) for c in node.covariance):
+        return None
+    if (found := _over_wider(node, u)) is not None or not (rule := _moving(node.law, u)):
+        return found
+    members, definitions = (whole.xreplace(rule) for whole in (Tuple(*node.law.args[2:4]), node.law.args[4]))
+    written = [_written(whole) for whole in (*members, definitions)]
+    law = JointLaw(node.law.unknowns, node.law.fields, *written, *node.law.args[5:])
+    return _over_wider(JointAverage(node.body.xreplace(rule), law, node.covariance), u)
+
+
+def _over_wider(node: JointAverage, u: Symbol) -> Expr | None:
+    """The same where the law hears the parameter as a shift of its fields, its unknowns as they are."""
     law, fields = node.law, list(node.law.fields)
-    if any(c.has(u) for c in node.covariance) or (shift := _shift(law, u)) is None:
+    if (shift := _shift(law, u)) is None:
         return None
     quiet, beside = {u: S.Zero}, _beside(law, u, shift)
     if beside and node.body.has(*(slope(x, source) for x in beside for source in law.sources)):
@@ -52,6 +65,24 @@ def widened(node: JointAverage, u: Symbol) -> Expr | None:
         body = sum((c * _power(n, mean, spread) for (n,), c in terms), S.Zero)
     wide = JointLaw(law.unknowns, fields, equations, pairs, definitions, law.sources, law.scramble)
     return JointAverage(body, wide, lower)
+
+
+def _moving(law: JointLaw, u: Symbol) -> dict[LawSymbol, Expr]:
+    """The unknowns that stand beside the parameter in some sum, each by itself plus what leaves u out of that sum."""
+    rule: dict[LawSymbol, Expr] = {}
+    for form in sorted({form for e in law.members for form in e.atoms(Add)}, key=str):
+        if (across := form.coeff(u)) == 0:
+            continue
+        for x in law.unknowns:
+            along = form.coeff(x)
+            if along != 0 and not (across / along).has(u, LawSymbol):
+                rule.setdefault(x, x - across / along * u)
+    return rule
+
+
+def _written(rows: Tuple) -> Tuple:
+    """Sums and products written out, in which the parameter may cancel."""
+    return Tuple(*(_written(e) if isinstance(e, Tuple) else e.expand() for e in rows))
 
 
 def _shift(law: JointLaw, u: Symbol) -> Matrix | None:

@@ -146,14 +146,17 @@ class Pass:
         changed = False
         depths = sorted({g.depth for g, grid in zip(self.groups, grids, strict=True) if isinstance(grid, PanelGrid)})
         for _ in range(ROUNDS):
-            moved = [
-                self._finer_sites(env, grids, grid, goal) for grid in grids if isinstance(grid, SiteGrid)
-            ]
+            sites = [self._finer_sites(env, grids, grid, goal) for grid in grids if isinstance(grid, SiteGrid)]
+            moved = [finer for finer, _ in sites]
             moved += [self._finer_line(env, grids, grid, goal) for grid in grids if isinstance(grid, LineGrid)]
             for depth in depths:  # panels side by side are refined together
                 some = [grid for g, grid in zip(self.groups, grids, strict=True) if g.depth == depth]
                 moved.append(self._finer_panels(env, grids, [g for g in some if isinstance(g, PanelGrid)], goal))
-            if not any(moved):
+            if not any(moved):  # with coarser panels inside, what stands at sites need not be smooth
+                missed = max((gap for _, gap in sites), default=0.0)
+                if missed > tolerances().settled_integral:
+                    said = "An average over a continuous law did not converge."
+                    raise NotConverged(said, None, missed, "a smoother law")
                 return changed
             changed = True
         raise NotConverged("A Gaussian average did not converge.", None, float("nan"), "a smoother law")
@@ -183,12 +186,13 @@ class Pass:
             if not finer:
                 return grid.count(None) != start
 
-    def _finer_sites(self, env: Environment, grids: Grids, grid: SiteGrid, goal: float) -> bool:
+    def _finer_sites(self, env: Environment, grids: Grids, grid: SiteGrid, goal: float) -> tuple[bool, float]:
+        """Compare rules for continuous laws; whether a finer one is taken, and by how much the finest ones differ."""
         law = env[LAWS][grid.families[0].slots[0]]
         if not law.is_ruled(grid.families):
-            return False
+            return False, 0.0
         start, finest = grid.level, law.finest(grid.families)
-        before, last = self._sums(env, grids, grid), np.inf
+        before, last, missed = self._sums(env, grids, grid), np.inf, 0.0
         while grid.level < finest:
             far = grid.level < FINEST < finest and any(_is_faint(size, peak, goal) for _, size, peak in before)
             grid.level = FINEST + 1 if far else grid.level + 1
@@ -203,11 +207,11 @@ class Pass:
             before, last = after, gap
         else:
             if last > tolerances().settled_integral and np.isfinite(last):
-                raise NotConverged("An average over a continuous law did not converge.", None, last, "a smoother law")
+                grid.level, missed = start, last
         for other in grids:
             if isinstance(other, PanelGrid):
                 other.forget()
-        return grid.level != start
+        return grid.level != start, missed
 
     def _sums(self, env: Environment, grids: Grids, grid: SiteGrid) -> list[tuple[Any, Any, Any]]:
         """The averages over a site's parameters, those of their moduli, and the largest of these."""

@@ -106,7 +106,7 @@ def _check_poles(exprs: Mapping[str, Expr], laws: Mapping[Any, Any], env: Mappin
         low, high = (float(end) for end in (variable.pspace.domain.set.inf, variable.pspace.domain.set.sup))
         ways = [way for way in (-1, 1) if all(low < way * width * t < high for t in TOWARDS)]
         for name, expr in exprs.items() if ways else ():
-            for body, x, fine in _with_poles(expr).get(q, ()):
+            for body, x, fine in _with_poles(expr, q):
                 if variable in fine:
                     continue
                 power = next((r for way in ways if (r := _rise(body, x, way * width, variable, env)) is not None), None)
@@ -121,18 +121,18 @@ def _check_poles(exprs: Mapping[str, Expr], laws: Mapping[Any, Any], env: Mappin
 
 
 @lru_cache(maxsize=1024)
-def _with_poles(expr: Expr) -> dict[Any, list[tuple[Pass, Dummy, set[Any]]]]:
-    """For each parameter that averages divide by: what is averaged over it, its symbol there, laws known to be fine."""
-    out: dict[Any, list[tuple[Pass, Dummy, set[Any]]]] = {}
+def _with_poles(expr: Expr, family: Any) -> list[tuple[Pass, Dummy, set[Any]]]:
+    """Where averages divide by a parameter: what is averaged over it, its symbol there, laws known to be fine."""
     bodies = [node.args[0] for node in expr.atoms(Average, Sum)]
-    divided = any(p.exp.is_negative and own_quantities(p.base) for body in bodies for p in body.atoms(Pow))
-    if not divided:
-        return out
+    own = {q for body in bodies for p in body.atoms(Pow) if p.exp.is_negative for q in own_quantities(p.base)}
+    if not any(q.family == family for q in own):
+        return []
     bent = {q for node in _bent_in(expr) for q in own_quantities(node.args[0])}
-    for q, x, whole in _integrands(expr):
-        if q not in bent and any(p.exp.is_negative and p.base.has(x) for p in whole.atoms(Pow)):
-            out.setdefault(q.family, []).append((Pass([whole]), x, set()))
-    return out
+    return [
+        (Pass([whole]), x, set())
+        for q, x, whole in _integrands(expr)
+        if q.family == family and q not in bent and any(p.exp.is_negative and p.base.has(x) for p in whole.atoms(Pow))
+    ]
 
 
 def _bent_in(expr: Expr) -> set[Expr]:
