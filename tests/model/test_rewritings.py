@@ -20,6 +20,7 @@ from sympy import (
     atanh,
     cosh,
     log,
+    sign,
     sinh,
     sqrt,
     symbols,
@@ -99,6 +100,10 @@ DECLARATIONS = {
     ),
     "steps beside a norm": Declaration(over_data((1 - h + norm / 2) ** 2 * Heaviside(1 - h + norm / 2)) + size, ()),
     "the sign of a field": Declaration(size, (heard * h / Abs(heard) >= 1,)),
+    "sizes by cases": Declaration(
+        over_data(Max(h, -h)) + Sum(sqrt(w[i] ** 2), (i, 1, N)),
+        (h <= Piecewise((heard, heard > 0), (-heard, True)), h >= -heard * sign(heard)),
+    ),
     "hyperbolic functions": Declaration(over_data(log(1 + cosh(h) + sinh(h))) + size, ()),
     "constraints stated twice": Declaration(
         over_data((h - 1) ** 2),
