@@ -109,6 +109,10 @@ DECLARATIONS = {
         over_data((h - 1) ** 2),
         (w[i] >= 0, 2 * w[i] >= 0, h <= 3, h <= 4, Eq(Sum(w[i], (i, 1, N)), N), Sum(w[i], (i, 1, N)) <= N),
     ),
+    "logarithms in bounds": Declaration(
+        over_data((h - 1) ** 2) + Sum(t[i] * w[i], (i, 1, N)),
+        (log(3 + w[i]) >= t[i], Sum(log(5 + w[i]), (i, 1, N)) >= N),
+    ),
     "logarithms": Declaration(over_data((h - 1) ** 2) - Sum(log(3 + w[i]), (i, 1, N)), ()),
     "variance one": Declaration(size, (Sum(z[mu, i] * w[i], (i, 1, N)) >= tau * sqrt(N),)),
     "variance one, divided": Declaration(over_data((Sum(z[mu, i] * w[i], (i, 1, N)) / sqrt(N) - 1) ** 2) + size, ()),
