@@ -48,7 +48,16 @@ def _magnitude(x: Any) -> int:
 def _density(x: Any, wp: int) -> Any:
     half = libmp.mpf_shift(libmp.mpf_neg(libmp.mpf_mul(x, x)), -1)
     norm = libmp.mpf_sqrt(libmp.mpf_shift(libmp.mpf_pi(wp + 5), 1), wp + 5)
-    return libmp.mpf_div(libmp.mpf_exp(half, wp + 5), norm, wp)
+    return libmp.mpf_div(_exponential(half, wp + 5), norm, wp)
+
+
+def _exponential(x: Any, prec: int) -> Any:
+    """The exponential; of a whole number that of its remainder by log(2): mpmath would multiply long powers of e."""
+    if x[2] < 0 or not x[1]:
+        return libmp.mpf_exp(x, prec)
+    wp = prec + _magnitude(x) + 5
+    power, rest = divmod(libmp.to_fixed(x, wp), libmp.libelefun.ln2_fixed(wp))
+    return libmp.mpf_shift(libmp.mpf_exp(libmp.from_man_exp(rest, -wp), prec), int(power))
 
 
 def _near(x: Any, prec: int) -> Any:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
-from sympy import Add, Dummy, Expr, Heaviside, S, Symbol, lambdify, sign
+from sympy import Abs, Add, Dummy, Expr, Heaviside, Max, Min, S, Symbol, lambdify, sign
 from sympy.core.relational import Relational
 
 from symcavity.algebra.choice import in_cases
@@ -132,10 +133,13 @@ def _inverse(matrix: np.ndarray) -> np.ndarray:
 
 
 def _jumps(site: SiteCost, likely: Expr, rule: dict[Any, Any]) -> list[Expr]:
-    """The expressions in given fields at whose zeros the cost of a site, or the weight of a case, may jump."""
+    """The expressions in given fields at whose zeros the cost of a site, or the weight of a case, may jump or bend."""
     cost = in_cases(site.cost)
     nodes = {node for expr in (cost, in_cases(likely)) for node in expr.atoms(Relational, sign, Heaviside)}
     found = {(n.lhs - n.rhs if isinstance(n, Relational) else n.args[0]).xreplace(rule) for n in nodes}
+    bends = [node.args[0] for node in cost.atoms(Abs)]
+    bends += [a - b for node in cost.atoms(Max, Min) for a, b in combinations(node.args, 2)]
+    found |= {e for e in (bend.xreplace(rule) for bend in bends) if not any(e.diff(eta).has(eta) for eta in site.etas)}
     return sorted((e for e in found if e.free_symbols and e.free_symbols <= {*site.etas}), key=str)
 
 

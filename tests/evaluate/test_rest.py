@@ -5,9 +5,10 @@ import pytest
 from mpmath import mp
 from scipy.optimize import brentq, linprog
 from scipy.stats import norm
-from sympy import Abs, Eq, Heaviside, Max, Ne, Rational, Sum, Symbol, cosh, log, sign, sqrt, tanh
+from sympy import Abs, Eq, Heaviside, Max, Ne, Piecewise, Rational, Sum, Symbol, cosh, log, sign, sqrt, tanh
 
 from symcavity import (
+    Complementary,
     ConvexProblem,
     Coupling,
     Datum,
@@ -380,3 +381,23 @@ def test_weights_above_zero_are_those_of_the_teacher(recovered):
 def test_a_threshold_at_a_value_of_the_teacher(recovered):
     events = (w[i] > 1, w[i] >= 1, Eq(w[i], Rational(1, 2)), w[i] < Rational(3, 4))
     assert [recovered[average(event)] for event in events] == pytest.approx([0, 0.2, 0.1, 0.8])
+
+
+@pytest.mark.parametrize("size", [lambda u: Max(u, -u), lambda u: Piecewise((u, u > 0), (-u, True))])
+def test_a_teacher_is_recovered_from_sizes_in_any_spelling(size):
+    """Weights that stretch along an anchor within the sizes of a teacher's fields end at the teacher at enough data."""
+    eighth = Rational(1, 8)
+    t, c = Quenched(("t", "c"), i, law={(a, b): (2 + a * b) * eighth for a in (1, -1) for b in (1, -1)})
+    h, u = (Sum(x[mu, i] * vector[i], (i, 1, N)) for vector in (w, t))
+    problem = ConvexProblem(-Sum(c[i] * w[i], (i, 1, N)), [Abs(h) <= size(u)])
+    assert float(problem.cavity().solve({alpha: 6})[average((w[i] - t[i]) ** 2)]) == 0
+
+
+def test_species_that_all_die_out_leave_nothing_of_any_moment():
+    """No species survives without a capacity: its moments vanish like exp(-1/q), and no ratio of them is infinite."""
+    n, K, j = Feature("n"), Quenched("K", i), Symbol("j", integer=True)
+    J = Coupling("J", between=(i, i), mean=1 / N, variance=1 / (4 * N))
+    system = System([], [Complementary(n[i], n[i] - K[i] + Sum(J[i, j] * n[j], (j, 1, N)))])
+    solution = system.cavity().solve({K: {-1: 1}})
+    found = [solution[average(o)] for o in (n[i], n[i] ** 2, n[i] > 0, response(n[i]))]
+    assert [*found, solution.residual] == [0] * 5

@@ -20,6 +20,7 @@ from sympy import (
     atanh,
     cosh,
     log,
+    sign,
     sinh,
     sqrt,
     symbols,
@@ -99,10 +100,18 @@ DECLARATIONS = {
     ),
     "steps beside a norm": Declaration(over_data((1 - h + norm / 2) ** 2 * Heaviside(1 - h + norm / 2)) + size, ()),
     "the sign of a field": Declaration(size, (heard * h / Abs(heard) >= 1,)),
+    "sizes by cases": Declaration(
+        over_data(Max(h, -h)) + Sum(sqrt(w[i] ** 2), (i, 1, N)),
+        (h <= Piecewise((heard, heard > 0), (-heard, True)), h >= -heard * sign(heard)),
+    ),
     "hyperbolic functions": Declaration(over_data(log(1 + cosh(h) + sinh(h))) + size, ()),
     "constraints stated twice": Declaration(
         over_data((h - 1) ** 2),
         (w[i] >= 0, 2 * w[i] >= 0, h <= 3, h <= 4, Eq(Sum(w[i], (i, 1, N)), N), Sum(w[i], (i, 1, N)) <= N),
+    ),
+    "logarithms in bounds": Declaration(
+        over_data((h - 1) ** 2) + Sum(t[i] * w[i], (i, 1, N)),
+        (log(3 + w[i]) >= t[i], Sum(log(5 + w[i]), (i, 1, N)) >= N),
     ),
     "logarithms": Declaration(over_data((h - 1) ** 2) - Sum(log(3 + w[i]), (i, 1, N)), ()),
     "variance one": Declaration(size, (Sum(z[mu, i] * w[i], (i, 1, N)) >= tau * sqrt(N),)),

@@ -162,3 +162,14 @@ class TestCountsOfZero:
         found = problem.cavity().solve({alpha: 2, n: {Rational(1, 1000): half, 2: half}})
         instances = problem.simulate({alpha: 2, n: {0: half, 2: half}}, N=60, seeds=6)[average(w[i] ** 2)]
         assert abs(instances.mean - float(found[average(w[i] ** 2)])) < 4 * instances.stderr
+
+
+def test_a_utility_as_a_further_variable():
+    """Goods of logarithmic utility under budgets, and the same where ``u[i] <= log(w[i])`` is what a good is worth."""
+    spent, u = Coupling("c", mean=1 / N, variance=1 / (4 * N)), Feature("u")
+    bound = Sum(spent[mu, i] * w[i], (i, 1, N)) <= 1
+    goods = ConvexProblem(-Sum(log(w[i]), (i, 1, N)), [bound])
+    spelt = ConvexProblem(-Sum(u[i], (i, 1, N)), [bound, u[i] <= log(w[i])])
+    shown, at = [average(w[i]), average(w[i] ** 2), average(log(w[i]))], {alpha: 2}
+    found, expected = (p.cavity().solve(at) for p in (spelt, goods))
+    assert [float(found[o]) for o in shown] == pytest.approx([float(expected[o]) for o in shown], rel=1e-9)

@@ -25,7 +25,7 @@ from symcavity.evaluate.averages.digits import ExactPass
 from symcavity.evaluate.closed_map import ClosedMap
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solving.far_out import DEPTH, two_far_out
-from symcavity.evaluate.solving.map_at_rest import DAMPED, FLOOR, LONGEST, NOISE, ROUNDS, SETTLED, RestMap
+from symcavity.evaluate.solving.map_at_rest import DAMPED, FLOOR, LONGEST, NOISE, ROUNDS, SETTLED, RestMap, kept
 from symcavity.evaluate.solving.recovery import Recovery, closed_map
 from symcavity.evaluate.watch import tick
 
@@ -278,7 +278,8 @@ def _taken(
             if max(moves, default=mp.zero) < mp.mpf(10) ** -step_of.given.dps:
                 point = [s * mp.exp(v) if s else mp.sinh(v) for s, v in zip(signs, far[0], strict=True)]
                 drifts, gap = far[1], max(moves, default=mp.zero)
+    point = [kept(v) for v in point]
     away = [1 if sign else mp.sign(v) for sign, v in zip(step_of.closed.signs, point, strict=True)]
     with mp.workprec(step_of.bits(t)):
         drift = {s: d * a for s, d, a in zip(names, drifts, away, strict=True) if d}  # no sign: to either side
-    return Rest(dict(zip(names, point, strict=True)), drift, gap, loose, recovery)
+    return Rest(dict(zip(names, point, strict=True)), drift, kept(gap), loose, recovery)

@@ -30,6 +30,12 @@ LOWER = -10.0  # by how much further, to see whether all else stays
 AHEAD = 4.0  # logarithms by which what vanishes is made smaller, to see where conditions are met then
 DEEPER = 1e-6  # what vanishes is made smaller, and what else goes is seen
 PREC = 120  # bits for closed forms
+GONE = -(2**20)  # power of two below which all has vanished more quickly than any power, such as exp(-1/q) with q
+
+
+def kept(value: Any) -> Any:
+    """A number; zero for one that has vanished more quickly than any power, whose logarithm is as large as 1/q."""
+    return mp.zero if value and mp.isfinite(value) and mp.mag(value) < GONE else value
 
 
 @dataclass

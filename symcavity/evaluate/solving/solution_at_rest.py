@@ -16,7 +16,7 @@ from symcavity.evaluate.given.values import GUARD, Given, Task
 from symcavity.evaluate.solutions.events import beside_thresholds
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving.limit_at_rest import Point, Rest
-from symcavity.evaluate.solving.map_at_rest import DEEPER, LOOSE, PREC
+from symcavity.evaluate.solving.map_at_rest import DEEPER, LOOSE, PREC, kept
 from symcavity.evaluate.tolerances import tolerances
 
 MARGIN = Symbol("margin", positive=True)  # of events, and vanishes more slowly than the states do
@@ -111,7 +111,7 @@ class RestingSolution(Solution):
         with mp.workprec(max(map(self._prec, points))):
             moved = [{**p, **{s: mp.sinh(mp.asinh(p[s]) + way) for s, way in ways.items()}} for p in points]
             moved = [{**p, **{s: p[s] * mp.exp(way) for s, way in scales.items()}} for p in moved]
-        near, nearer = (self._near(expr, point) for point in moved)
+        near, nearer = (kept(self._near(expr, point)) for point in moved)
         goes = tolerances().goes
         if abs(nearer) < goes * abs(near):
             return mp.zero

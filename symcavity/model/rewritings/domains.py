@@ -1,4 +1,4 @@
-"""Where an objective ends: the constraints that its logarithms and roots imply."""
+"""Where an objective, or a bound, ends: the constraints that its logarithms and roots imply."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class Domains(Rewriting):
 
 
 def _implied(objective: Expr, constraints: Iterable[Any]) -> tuple[GreaterThan, ...]:
-    """The conditions under which the logarithms and roots in an objective are numbers, unless they are declared.
+    """The conditions under which logarithms and roots in an objective, and logarithms in bounds, are numbers.
 
     Parameters
     ----------
     objective : Expr
         Sums over sites.
     constraints : iterable
-        What is declared: a condition is left out where one of these is as strong.
+        What is declared: a condition is left out where one of these is as strong. Bounds with logarithms imply more.
 
     Returns
     -------
@@ -69,16 +69,29 @@ def _implied(objective: Expr, constraints: Iterable[Any]) -> tuple[GreaterThan, 
     relations = [c for c in constraints if isinstance(c, GreaterThan | LessThan)]
     known = [c.gts - c.lts for c in relations]
     found: list[Expr] = []
-    for total in outer_sums(objective):
-        if len(total.limits) != 1 or kind_of_sum(total.limits[0]) is None:
-            continue
-        _, body = site_sum(total, "the objective")
+    for body in (*_summands(objective), *(body for gap in known for body in _told_by(gap))):
         for arg, cases in sorted(set(_lines(_ends(body, ()))), key=str):
             if not _is_linear(arg) or any(_as_strong(e, arg) for e in (*known, *found)):
                 continue
             if _is_end(arg, cases):
                 found.append(arg)
     return tuple(GreaterThan(arg, 0, evaluate=False) for arg in found)
+
+
+def _summands(total: Expr) -> Iterator[Expr]:
+    """What is summed over the sites of a kind."""
+    for part in outer_sums(total):
+        if len(part.limits) == 1 and kind_of_sum(part.limits[0]) is not None:
+            yield site_sum(part, "the objective")[1]
+
+
+def _told_by(gap: Expr) -> Iterator[Expr]:
+    """What has logarithms in a bound of one site, ``log(w[i]) - u[i] >= 0``, or under a sum in one on all sites."""
+    logs = [part for part in outer_sums(gap) if part.function.has(log)]
+    for part in logs:
+        yield from _summands(part)
+    if (rest := gap.xreplace(dict.fromkeys(logs, S.Zero))).has(log):
+        yield rest
 
 
 def _ends(expr: Any, cases: tuple[Boolean, ...]) -> Iterator[tuple[Expr, tuple[Boolean, ...]]]:

@@ -36,12 +36,15 @@ from sympy.core.relational import Relational
 
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
+from symcavity.model.ranges import RELATIONS
 from symcavity.model.rewriting import Declaration, Rewriting, sides, with_sides
 from symcavity.model.site_sums import expand_components, kind_of_sum, outer_sums
 
 
 class Spellings(Rewriting):
     """``u/Abs(u)`` is ``sign(u)``, ``cosh(u) + sinh(u)`` is ``exp(u)``, ``v + Abs(v)`` the positive part of 2 v.
+
+    The larger of u and -u, also by cases, is the size of u, and so are ``u*sign(u)`` and ``sqrt(u**2)``.
 
     ``KroneckerDelta(w[i], 0)`` is a case, as is the step of a size, ``Heaviside(Abs(w[i]))``.
 
@@ -121,17 +124,40 @@ def _spelt(expr: Expr) -> Expr:
             inner = size.args[0] if isinstance(size, Abs) else size
             at_zero = S.Zero if isinstance(step, sign) else step.args[1]
             expr = expr.xreplace({step: Piecewise((S.One, Ne(inner, 0)), (at_zero, True))})
-    if expr.has(Abs):
-        expr = expr.replace(lambda e: isinstance(e, Mul) and e.has(Abs), _signs)
+    if expr.has(Max, Piecewise, Pow):
+        expr = expr.replace(lambda e: isinstance(e, Max | Piecewise | Pow) and _size(e) is not None, _size)
+    if expr.has(Abs, sign):
+        expr = expr.replace(lambda e: isinstance(e, Mul) and e.has(Abs, sign), _signs)
         expr = expr.replace(lambda e: e.is_Add and e.has(Abs), _positive_parts)
     if expr.has(cosh) and expr.has(sinh):
         expr = expr.replace(lambda e: e.is_Add and _is_hyperbolic(e), _exponentials)
     return expr
 
 
+def _size(larger: Max | Piecewise | Pow) -> Expr | None:
+    """The size of u for the larger of u and -u, also by cases, and for the root of its square; None for others."""
+    if isinstance(larger, Pow):
+        square = larger.base
+        is_size = larger.exp == Rational(1, 2) and isinstance(square, Pow) and square.exp == 2
+        return Abs(square.base) if is_size else None
+    if isinstance(larger, Max):
+        return Abs(larger.args[0]) if len(larger.args) == 2 and larger.args[0] == -larger.args[1] else None
+    if len(larger.args) != 2 or larger.args[0][0] != -larger.args[1][0]:
+        return None
+    value, case = larger.args[0]
+    ratio = cancel((case.gts - case.lts) / value) if isinstance(case, RELATIONS) else S.Zero
+    return Abs(value) if ratio.is_number and ratio.is_positive else None
+
+
 def _signs(product: Mul) -> Expr:
-    """A product in which what is divided by its own size is its sign."""
+    """A product in which what is divided by its own size is its sign, and what is multiplied by its sign its size."""
     for factor in product.args:
+        if isinstance(factor, sign):
+            field = factor.args[0]
+            for side, same in ((1, field), (-1, -field)):
+                if same in product.args:
+                    rest = Mul(*(f for f in product.args if f not in (factor, same)))
+                    return _signs_of(side * rest * Abs(field))
         base, power = factor.as_base_exp()
         if isinstance(base, Abs) and power.is_Integer and power < 0:
             u = base.args[0]
