@@ -32,7 +32,7 @@ from symcavity.witness.site_sums import SiteSums
 SITES, SEEDS, LIMIT, ALLOWED = 600, 5, 5.0, 5.0  # ALLOWED: parts in N that a finite size may contribute
 ARGUMENTS = (-1.0, -0.1)  # of resolvents, in mean eigenvalues: below all of them
 STEPS = 20
-RULE = 0  # the level of the rule for the given parts of fields: responses of few sites need more than Gauss's points
+MOST = 0  # the highest level of the rule for the given parts of fields
 
 
 @dataclass
@@ -62,6 +62,7 @@ class LinearInstances:
 
     def __init__(self, pair: Pair, solution: Any) -> None:
         self.pair, self.solution, self.theory = pair, solution, pair.theory
+        self._numbers: dict[Any, float] = {}
         self.beside = None if pair.given is None else GivenNumbers(solution, pair.given)
         kinds = self.theory.inserted if self.beside is None else dict.fromkeys(leg.kind for leg in pair.legs)
         share = {kind: self.number(kind.ratio) if kind != FEATURE else 1.0 for kind in kinds}
@@ -71,8 +72,10 @@ class LinearInstances:
         self.sites = self.points_of
 
     def number(self, expr: Any) -> float:
-        """The number of an expression at the solution."""
-        return float(self.solution[expr] if self.beside is None else self.beside.number(expr))
+        """The number of an expression at the solution; many points ask for the same ones."""
+        if expr not in self._numbers:
+            self._numbers[expr] = float(self.solution[expr] if self.beside is None else self.beside.number(expr))
+        return self._numbers[expr]
 
     def _site(self, kind: Kind) -> _Site:
         """Slopes at the full fields, and the noise that makes the mean squares what they are, point by point."""
@@ -108,7 +111,7 @@ class LinearInstances:
     def points(self, kind: Kind) -> list[tuple[dict[Any, Any], float]]:
         """The values of what is given of a site, with their weights."""
         if self.beside is not None:
-            sites = self.beside.at(kind, RULE)
+            sites = self.beside.at(kind, min(self.beside.level, MOST))
             known = {**sites.values, **sites.given}
             return [({q: row[k] for q, row in known.items()}, w) for k, w in enumerate(map(float, sites.weights))]
         sent = [f.emission for f in self.theory.system.fields if f.sender == kind]

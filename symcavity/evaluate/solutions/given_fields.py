@@ -101,7 +101,7 @@ class GivenNumbers:
     """The overlaps of two draws at a solution, and averages of what sites have beside the given parts of fields.
 
     In double.  Averages over the given parts are taken by rules that are refined until they agree: at the levels below
-    zero by those of Gauss and Hermite, then by the trapezoidal one.
+    zero by those of Gauss and Hermite, then by the trapezoidal one.  ``level`` is the last one.
 
     Raises
     ------
@@ -118,8 +118,10 @@ class GivenNumbers:
         self.overlaps = dict.fromkeys(given.overlaps, 0.0)
         self.kinds: dict[Kind, AtSites] = {}
         self._numbers: dict[Expr, float] = {}
+        self.level = 0
         before: dict[Kind, np.ndarray] = {}
         for level in range(-len(GAUSS) if all(map(self._is_gaussian, self.sites)) else 0, LEVELS):
+            self.level = level
             if not self._close(level):  # so coarse a rule may give two draws more in common than one has
                 self.overlaps, before = dict.fromkeys(given.overlaps, 0.0), {}
                 continue
