@@ -126,5 +126,5 @@ def _refused(found: str) -> UnsupportedLaw:
     return UnsupportedLaw(
         f"The linear equivalent is not derived for {found}.",
         "cavity theories at rest whose sites hear one scalar field of states, and send one quantity",
-        "theory.pair(over=[...]), which takes several fields",
+        "theory.pair(over=[...]), which takes several fields, and variances that are products over both ends",
     )

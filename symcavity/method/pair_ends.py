@@ -36,7 +36,7 @@ class Leg:
         if self.field is not None:
             return str(self.field.declared.symbol).replace("_", "")
         names = [q.family.name for q in site_quantities(self.sent)]
-        return "".join(dict.fromkeys(names))
+        return "_".join(dict.fromkeys(names))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
 from typing import Any
@@ -32,18 +32,29 @@ from symcavity.witness.site_sums import SiteSums
 SITES, SEEDS, LIMIT, ALLOWED = 600, 5, 5.0, 5.0  # ALLOWED: parts in N that a finite size may contribute
 ARGUMENTS = (-1.0, -0.1)  # of resolvents, in mean eigenvalues: below all of them
 STEPS = 20
-COARSE = -1  # the level of the rule for the given parts of fields: 17 points
+MOST = 0  # the highest level of the rule for the given parts of fields
 
 
 @dataclass
 class _Site:
-    """What the sites of a kind do: ``sent = slopes @ fields + noise``, with one entry of these for each site."""
+    """What the sites of a kind do: ``sent = slopes @ fields + noise``, with one entry of these for each point or site.
+
+    Of points the weights say how many sites have what is given there.
+    """
 
     emissions: list[Any]
     fields: list[Any]
     slopes: np.ndarray
     noise: np.ndarray
     given: dict[Any, np.ndarray]
+    weights: np.ndarray
+
+    def drawn(self, count: int, rng: np.random.Generator) -> _Site:
+        """As many sites, in any order: the share of each point is its weight, rounded up or down at random."""
+        cuts = np.floor(np.cumsum([0.0, *self.weights]) / np.sum(self.weights) * count + rng.random()).astype(int)
+        which = rng.permutation(np.repeat(np.arange(len(self.weights)), np.diff(cuts)))
+        given = {q: values[which] for q, values in self.given.items()}
+        return replace(self, slopes=self.slopes[which], noise=self.noise[which], given=given)
 
 
 class LinearInstances:
@@ -51,19 +62,23 @@ class LinearInstances:
 
     def __init__(self, pair: Pair, solution: Any) -> None:
         self.pair, self.solution, self.theory = pair, solution, pair.theory
+        self._numbers: dict[Any, float] = {}
         self.beside = None if pair.given is None else GivenNumbers(solution, pair.given)
         kinds = self.theory.inserted if self.beside is None else dict.fromkeys(leg.kind for leg in pair.legs)
         share = {kind: self.number(kind.ratio) if kind != FEATURE else 1.0 for kind in kinds}
         self.features = int(SITES / sum(share.values()))
         self.count = {kind: max(round(r * self.features), 2) for kind, r in share.items()}
-        self.sites = {kind: self._site(kind) for kind in kinds}
+        self.points_of = {kind: self._site(kind) for kind in kinds}
+        self.sites = self.points_of
 
     def number(self, expr: Any) -> float:
-        """The number of an expression at the solution."""
-        return float(self.solution[expr] if self.beside is None else self.beside.number(expr))
+        """The number of an expression at the solution; many points ask for the same ones."""
+        if expr not in self._numbers:
+            self._numbers[expr] = float(self.solution[expr] if self.beside is None else self.beside.number(expr))
+        return self._numbers[expr]
 
     def _site(self, kind: Kind) -> _Site:
-        """Slopes at the full fields, and the noise that makes the mean squares what they are, site by site."""
+        """Slopes at the full fields, and the noise that makes the mean squares what they are, point by point."""
         theory, site = self.theory, self.theory.inserted[kind]
         emissions = [f.emission for f in theory.system.fields if f.sender == kind and f.states()]
         emissions = list(dict.fromkeys([*([self.pair.observed] if kind == self.pair.kind else []), *emissions]))
@@ -75,12 +90,11 @@ class LinearInstances:
         local = self._local if self.beside is None else self._beside
         points = self.points(kind)
         rows = [local(kind, emissions, heard, point) for point, _ in points]
-        cuts = np.round(np.cumsum([0.0, *(weight for _, weight in points)]) * self.count[kind]).astype(int)
-        which = np.random.default_rng(SEEDS).permutation(np.repeat(np.arange(len(rows)), np.diff(cuts)))
-        slopes, noise = (np.array([row[k] for row in rows])[which] for k in (0, 1))
+        slopes, noise = (np.array([row[k] for row in rows]) for k in (0, 1))
         held = [q for q in points[0][0] if isinstance(q.family, Quenched)]
-        given = {q: np.array([float(point[q]) for point, _ in points])[which] for q in held}
-        return _Site(emissions, [h.declared for h in heard], slopes, noise, given)
+        given = {q: np.array([float(point[q]) for point, _ in points]) for q in held}
+        weights = np.array([float(weight) for _, weight in points])
+        return _Site(emissions, [h.declared for h in heard], slopes, noise, given, weights)
 
     def sent(self, leg: Leg) -> tuple[Any, Any]:
         """What a site sends at an end of what joins two, and the scale of its couplings."""
@@ -97,7 +111,7 @@ class LinearInstances:
     def points(self, kind: Kind) -> list[tuple[dict[Any, Any], float]]:
         """The values of what is given of a site, with their weights."""
         if self.beside is not None:
-            sites = self.beside.at(kind, COARSE)
+            sites = self.beside.at(kind, min(self.beside.level, MOST))
             known = {**sites.values, **sites.given}
             return [({q: row[k] for q, row in known.items()}, w) for k, w in enumerate(map(float, sites.weights))]
         sent = [f.emission for f in self.theory.system.fields if f.sender == kind]
@@ -162,7 +176,12 @@ class LinearInstances:
         return turn @ local, turn @ left @ turn.T
 
     def joined(self, seed: int) -> tuple[np.ndarray, dict[Any, np.ndarray], dict[Any, slice]]:
-        """All covariances of one instance, and the responses to the source of each field; what stands where."""
+        """All covariances of one instance, and the responses to the source of each field; what stands where.
+
+        What is given of its sites is drawn with its couplings.
+        """
+        rng = np.random.default_rng(seed)
+        self.sites = {kind: points.drawn(self.count[kind], rng) for kind, points in self.points_of.items()}
         place: dict[Any, slice] = {}
         total = 0
         for kind, site in self.sites.items():
@@ -172,7 +191,6 @@ class LinearInstances:
         step, noise = np.zeros((total, total)), np.zeros((total, total))
         fields = [f for site in self.sites.values() for f in site.fields]
         given = {kind: site.given for kind, site in self.sites.items()}
-        rng = np.random.default_rng(seed)
         couplings = drawn_couplings(fields, self.count, self.features, self.number, rng, given)
         for kind, site in self.sites.items():
             for a, e in enumerate(site.emissions):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sympy import Eq, Max, Rational, S, Sum, Symbol, symbols, tanh
+from sympy import Abs, Eq, Max, Rational, S, Sum, Symbol, symbols, tanh
 from sympy.stats import Normal
 
 from symcavity import (
@@ -168,3 +168,12 @@ def test_what_does_not_reach_a_fit_leaves_the_other_as_it_is():
         solution.dimension(v, over=[xi])
     with pytest.raises(UnsupportedLaw, match="nothing of xi reaches it"):
         regression().cavity().solve({**NOISY, xi: {1: 1}}).dimension(w, over=[xi])
+
+
+def test_the_record_of_a_sparse_fit_in_which_few_weights_answer():
+    """Covariances of data are small differences: the sites of linear instances have to be as many as the rule says."""
+    x, w, t, e = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("e", mu)
+    gap = Sum(x[mu, i] * (w[i] - t[i]), (i, 1, N)) - e[mu]
+    fit = ConvexProblem(Sum(gap**2, (mu, 1, P)) / 2 + Symbol("gamma", positive=True) * Sum(Abs(w[i]), (i, 1, N)))
+    found = {step.key: step for step in fit.cavity().pair(over=[e]).derivation}
+    assert all(v.ok for key in ("pair.close", "pair.dimension", "pair.resolvent") for v in judge(found[key]))

@@ -7,6 +7,7 @@ from typing import Any
 
 from sympy import Expr, Sum, Symbol, exp, oo
 
+from symcavity.evaluate.averages.layers import layers
 from symcavity.evaluate.averages.nodes import own_quantities
 
 
@@ -33,7 +34,7 @@ class NodeGroup:
     families : tuple of Quenched
         The quenched parameters that are averaged (sites).
     breaks : list of Expr
-        Where the integrand is not smooth (gauss).
+        Where the integrand is not smooth, or rises within a narrow layer (gauss).
     """
 
     def __init__(self, key: tuple[Any, ...], members: list[Expr], number: int, depth: int) -> None:
@@ -43,6 +44,7 @@ class NodeGroup:
         if self.kind == "gauss":
             for node in members:
                 self.breaks += [b for b in node.breaks if b not in self.breaks]
+            self.breaks += [b for b in layers(members, key[2]) if b not in self.breaks]
 
     def write(self, program: Any, path: Sequence[Scope]) -> None:
         """Write the nodes, the integrands on them, and the sums."""

@@ -32,6 +32,7 @@ from symcavity.algebra.phi import phi
 from symcavity.algebra.tails import log_tail, overhang
 from symcavity.errors import UnsupportedLaw
 from symcavity.evaluate.averages.groups import Scope
+from symcavity.evaluate.averages.layers import remainder
 from symcavity.evaluate.averages.peaks import Peak
 
 MOST_JOINED = 64  # parts of one line without brackets: Python's compiler goes down one level for each
@@ -95,7 +96,7 @@ class LineWriter:
             return f"phi({int(expr.args[0])}, {of(expr.args[1])})"
         if isinstance(expr, overhang):
             return f"overhang({int(expr.args[0])}, {of(expr.args[1])})"
-        if isinstance(expr, exp | sinh | cosh | largest | logistic | log_sum):
+        if isinstance(expr, exp | sinh | cosh | largest | logistic | log_sum | remainder):
             return f"{expr.func.__name__}({', '.join(map(of, expr.args))})"
         if isinstance(expr, DiracDelta):
             raise UnsupportedLaw(f"{expr} stands outside of an average.", "averages over jumps, by parts")

@@ -10,6 +10,7 @@ from sympy import Expr, S
 
 from symcavity.algebra.overflow import CODE
 from symcavity.algebra.phi_values import phi_in
+from symcavity.evaluate.averages.layers import np_remainder, remainder_in
 from symcavity.evaluate.averages.peaks import highest, highest_in
 from symcavity.evaluate.averages.special import np_log_phi, np_overhang, np_phi
 from symcavity.evaluate.averages.summits import breadth, summit
@@ -62,6 +63,7 @@ def array_names(space: Mapping[str, Any]) -> dict[str, Any]:
         "axes": np.ndim,
         "density0": 1 / np.sqrt(2 * np.pi),
         "highest": highest,
+        "remainder": np_remainder,
         "summit": summit,
         "breadth": breadth,
         **CODE,
@@ -86,6 +88,7 @@ def loop_names(space: Mapping[str, Any], context: Any) -> dict[str, Any]:
         "zero": context.zero,
         "density0": 1 / context.sqrt(2 * context.pi),
         "highest": highest_in(context),
+        "remainder": remainder_in(context),
     }
     return names | {
         k: number_in(context, v) if isinstance(v, Expr) and v.is_number else v for k, v in space.items()

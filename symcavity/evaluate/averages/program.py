@@ -26,6 +26,7 @@ from symcavity.algebra.joint import NumberedAverage
 from symcavity.algebra.overflow import without_overflow
 from symcavity.algebra.tails import with_scaled_tails
 from symcavity.evaluate.averages.groups import NodeGroup, Scope
+from symcavity.evaluate.averages.layers import with_remainders
 from symcavity.evaluate.averages.lines import LineWriter, joined_by
 from symcavity.evaluate.averages.nodes import NODES, Needs, Variables, own_quantities, together
 from symcavity.evaluate.averages.peaks import Peak, from_peaks
@@ -74,7 +75,7 @@ class Program:
         self._heights: dict[Any, int] = {}
         self._bound: set[Any] = set()
         variables = Variables(self.needs)
-        exprs = [from_peaks(with_scaled_tails(in_cases(together(expr)))) for expr in exprs]
+        exprs = [with_remainders(from_peaks(with_scaled_tails(in_cases(together(expr))))) for expr in exprs]
         exprs = [self.safe(variables(expr if loops else from_summits(expr))) for expr in exprs]
         for expr in exprs:
             self._collect(expr)

@@ -101,7 +101,7 @@ class GivenNumbers:
     """The overlaps of two draws at a solution, and averages of what sites have beside the given parts of fields.
 
     In double.  Averages over the given parts are taken by rules that are refined until they agree: at the levels below
-    zero by those of Gauss and Hermite, then by the trapezoidal one.
+    zero by those of Gauss and Hermite, then by the trapezoidal one.  ``level`` is the last one.
 
     Raises
     ------
@@ -118,13 +118,18 @@ class GivenNumbers:
         self.overlaps = dict.fromkeys(given.overlaps, 0.0)
         self.kinds: dict[Kind, AtSites] = {}
         self._numbers: dict[Expr, float] = {}
+        self.level = 0
         before: dict[Kind, np.ndarray] = {}
         for level in range(-len(GAUSS) if all(map(self._is_gaussian, self.sites)) else 0, LEVELS):
-            self._close(level)
+            self.level = level
+            if not self._close(level):  # so coarse a rule may give two draws more in common than one has
+                self.overlaps, before = dict.fromkeys(given.overlaps, 0.0), {}
+                continue
             if not before:  # with rules that are refined at these overlaps
                 for site in self.sites.values():
                     site.refine()
-                self._close(level)
+                if not self._close(level):
+                    continue
             seen = {kind: _moments(sites) for kind, sites in self.kinds.items()}
             if before and all(self._agree(before[kind], seen[kind], sites) for kind, sites in self.kinds.items()):
                 return
@@ -164,11 +169,12 @@ class GivenNumbers:
 
     # -- closing -----------------------------------------------------------------------------------
 
-    def _close(self, level: int) -> None:
+    def _close(self, level: int) -> bool:
         """Solve for the overlaps of two draws: by Broyden's method, from those that are known, at first from zero.
 
         The map is a power series in them with positive coefficients, where there is one; from below its iteration ends
-        at the smallest root, at which small differences of two draws shrink.
+        at the smallest root, at which small differences of two draws shrink.  A step ends where parts of fields still
+        vary.  False if no root is found by the rule of this level.
         """
         names = list(self.overlaps)
         whole = np.array([max(abs(self._known(one)), np.finfo(float).tiny) for one, _ in self.given.overlaps.values()])
@@ -176,18 +182,28 @@ class GivenNumbers:
         gap = self._map(now, level) - now
         for _ in range(NEWTON):
             if np.all(abs(gap) <= CLOSED * whole):
-                return
+                return True
             step = turn @ gap
+            while not self._varies(now + step):
+                step = step / 2
             after = self._map(now + step, level) - (now + step)
             moved = turn @ (after - gap)
             if step @ moved != 0:
                 turn = turn - np.outer(step + moved, step @ turn) / (step @ moved)
             now, gap = now + step, after
-        raise NotConverged("The overlaps of two draws of the varying parameters did not converge.")
+        return False
+
+    def _set(self, overlaps: np.ndarray) -> None:
+        self.overlaps = dict(zip(self.overlaps, map(float, overlaps), strict=True))
+
+    def _varies(self, overlaps: np.ndarray) -> bool:
+        """Whether the parts of fields that are not given have variances at these overlaps that are not negative."""
+        self._set(overlaps)
+        return all(np.all(np.diag(self.left(kind)) >= 0) for kind in self.sites)
 
     def _map(self, overlaps: np.ndarray, level: int) -> np.ndarray:
         """The closures at given overlaps; what sites have there is kept."""
-        self.overlaps = dict(zip(self.overlaps, map(float, overlaps), strict=True))
+        self._set(overlaps)
         for kind in self.sites:
             self.kinds[kind] = self.at(kind, level)
         return np.array([float(self.number(e)) for _, e in self.given.overlaps.values()])
