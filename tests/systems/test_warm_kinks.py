@@ -144,8 +144,8 @@ def test_a_side_that_is_weighed_twice(monkeypatch):
 
 
 def test_a_side_that_is_turned_the_wrong_way(monkeypatch):
-    beyond = Part._beyond
-    monkeypatch.setattr(Part, "_beyond", lambda self, body, x, end, way: beyond(self, body, x, end, -way))
+    edge = Part.edge.fget
+    monkeypatch.setattr(Part, "edge", property(lambda self: (edge(self)[0], -edge(self)[1])))
     step = ConvexProblem(LAPLACE).gibbs(beta).cavity().derivation["datum.solution"]
     assert not all(v.ok for v in judge(step, 50))
 
