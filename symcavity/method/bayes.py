@@ -109,7 +109,7 @@ def _prior(weight: Weight) -> Law:
     for part in Mixture(alone, S.Zero, {}, S.Zero).parts:
         core = weight.state.xreplace(dict(part.values))
         slope = S.Zero if part.state is None else core.diff(part.state)
-        if part.factor != 1 or part.end or (part.state is not None and slope.has(part.state)):
+        if part.factor != 1 or not part.is_whole or (part.state is not None and slope.has(part.state)):
             raise UnsupportedLaw("The prior is not a mixture of Gaussians.", "squares at given discrete states")
         centre = core if part.state is None else core.xreplace({part.state: part.centre})
         place = (centre.expand(), (slope**2 * part.width).expand())

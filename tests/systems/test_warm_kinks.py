@@ -25,7 +25,7 @@ from symcavity import (
 )
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.tails import log_tail
-from symcavity.sites.thermal.parts import Part, kink
+from symcavity.sites.thermal.parts import Part, squares
 from symcavity.witness.judge import judge
 
 x, w, v, z = Coupling("x"), Feature("w"), Feature("v"), Feature("z", values=(0, 1))
@@ -144,18 +144,19 @@ def test_a_side_that_is_weighed_twice(monkeypatch):
 
 
 def test_a_side_that_is_turned_the_wrong_way(monkeypatch):
-    beyond = Part._beyond
-    monkeypatch.setattr(Part, "_beyond", lambda self, body, x, end, way: beyond(self, body, x, end, -way))
+    edge = Part.edge.fget
+    monkeypatch.setattr(Part, "edge", property(lambda self: (edge(self)[0], -edge(self)[1])))
     step = ConvexProblem(LAPLACE).gibbs(beta).cavity().derivation["datum.solution"]
     assert not all(v.ok for v in judge(step, 50))
 
 
-def test_what_has_one_kink():
+def test_what_is_squares_between_kinks():
     a, k = symbols("a k", real=True)
-    assert kink(Abs(w[i] - a), w[i]).place == a
-    assert kink(Max(0, 1 - k * w[i]), w[i]).turn.has(k)
-    for rest in (Heaviside(w[i]), w[i] ** 4, Abs(w[i] ** 2 - 1), Max(-1, Min(w[i], 1)), log(1 + Abs(w[i]))):
-        assert kink(rest, w[i]) is None
+    assert squares(Abs(w[i] - a), w[i]).places == (a,)
+    assert squares(Max(0, 1 - k * w[i]), w[i]).turn.has(k)
+    assert squares(Abs(w[i] ** 2 - 1), w[i]).places == squares(Max(-1, Min(w[i], 1)), w[i]).places == (-1, 1)
+    for rest in (Heaviside(w[i]), w[i] ** 4, Max(a, w[i]) + Max(k, w[i]), log(1 + Abs(w[i]))):
+        assert squares(rest, w[i]) is None
 
 
 def test_the_logarithm_of_a_tail():

@@ -27,6 +27,7 @@ from sympy.core.relational import Eq, Ge, Gt, Le, Lt, Ne, Relational
 from sympy.functions.elementary.piecewise import ExprCondPair
 from sympy.logic.boolalg import ITE, And, BooleanFalse, BooleanTrue, Not, Or
 
+from symcavity.algebra.between import between, log_between
 from symcavity.algebra.overflow import largest, log_sum, logistic
 from symcavity.algebra.phi import phi
 from symcavity.algebra.tails import log_tail, overhang
@@ -94,6 +95,9 @@ class LineWriter:
             if not expr.args[0].is_Integer:
                 raise UnsupportedLaw(f"{expr} cannot be evaluated: its order is a symbol.", "phi of a given integer")
             return f"phi({int(expr.args[0])}, {of(expr.args[1])})"
+        if isinstance(expr, between | log_between):
+            order = int(expr.args[0]) if isinstance(expr, between) else 0
+            return f"between({order}, {', '.join(map(of, expr.args[-2:]))})"
         if isinstance(expr, overhang):
             return f"overhang({int(expr.args[0])}, {of(expr.args[1])})"
         if isinstance(expr, exp | sinh | cosh | largest | logistic | log_sum | remainder):

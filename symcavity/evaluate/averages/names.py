@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from sympy import Expr, S
 
+from symcavity.algebra.between import between_in
 from symcavity.algebra.overflow import CODE
 from symcavity.algebra.phi_values import phi_in
+from symcavity.evaluate.averages.interval import np_between
 from symcavity.evaluate.averages.layers import np_remainder, remainder_in
 from symcavity.evaluate.averages.peaks import highest, highest_in
 from symcavity.evaluate.averages.special import np_log_phi, np_overhang, np_phi
@@ -51,6 +53,7 @@ def array_names(space: Mapping[str, Any]) -> dict[str, Any]:
         "phi": np_phi,
         "overhang": np_overhang,
         "log_phi": np_log_phi,
+        "between": np_between,
         "exp": np.exp,
         "sinh": np.sinh,
         "cosh": np.cosh,
@@ -77,6 +80,7 @@ def loop_names(space: Mapping[str, Any], context: Any) -> dict[str, Any]:
         "mpmath": context,
         "phi": lambda n, x: phi_in(context, n, x),
         "log_phi": lambda x: context.log(phi_in(context, 0, x)),
+        "between": lambda n, u, v: between_in(context, n, u, v),
         "overhang": lambda n, x: phi_in(context, n, x) / phi_in(context, 0, x),
         "exp": context.exp,
         "sinh": context.sinh,

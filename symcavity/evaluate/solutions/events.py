@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from sympy import And, Eq, Expr, Ge, Gt, Heaviside, Le, Lt, Ne, Or, Piecewise, Symbol, sign
+from sympy import And, Dummy, Eq, Expr, Ge, Gt, Heaviside, Le, Lt, Ne, Or, Piecewise, Symbol, sign
 from sympy.core.relational import Relational
 
 from symcavity.model.averages import Average
@@ -20,7 +21,7 @@ _SIDES = {
 }
 
 
-def beside_thresholds(expr: Expr, near: Symbol) -> Expr:
+def beside_thresholds(expr: Expr, near: Symbol, steps: Collection[Expr] = ()) -> Expr:
     """An observable with all that is closer to a threshold than ``near`` counted as at the threshold.
 
     In the limit a state is at zero, and on the way to it is not: the share of states above zero has another limit
@@ -32,19 +33,24 @@ def beside_thresholds(expr: Expr, near: Symbol) -> Expr:
         In the words of a declaration.
     near : Symbol
         Positive.
+    steps : collection of Expr
+        Those of the energy of a lowest minimum: a state on one of them is on its lower side, on the way too.
     """
-    averages = {a: a.func(_moved(a.args[0], near), *a.args[1:]) for a in expr.atoms(Average)}
+    averages = {a: a.func(_moved(a.args[0], near, steps), *a.args[1:]) for a in expr.atoms(Average)}
     return expr.xreplace({a: b for a, b in averages.items() if a != b})
 
 
-def _moved(body: Any, near: Symbol) -> Any:
+def _moved(body: Any, near: Symbol, kept: Collection[Expr]) -> Any:
+    names = {step: Dummy("step", real=True) for step in kept}
+    body = body.xreplace(names)
     signs = {a: Piecewise((-1, a.args[0] < 0), (1, a.args[0] > 0), (0, True)) for a in body.atoms(sign) if _is_ours(a)}
     steps = {
         a: Piecewise((0, a.args[0] < 0), (1, a.args[0] > 0), (a.args[1], True))
         for a in body.atoms(Heaviside) if _is_ours(a)
     }  # fmt: skip
     body = body.xreplace(signs | steps)
-    return body.xreplace({r: _SIDES[r.func](r.lhs - r.rhs, near) for r in body.atoms(Relational) if _is_ours(r)})
+    moved = body.xreplace({r: _SIDES[r.func](r.lhs - r.rhs, near) for r in body.atoms(Relational) if _is_ours(r)})
+    return moved.xreplace({name: step for step, name in names.items()})
 
 
 def _is_ours(node: Any) -> bool:

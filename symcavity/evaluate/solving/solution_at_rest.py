@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from sympy import Expr, S, Symbol
+from sympy import Expr, Heaviside, S, Symbol, sign
 
 from symcavity.algebra.precision import given_out, mp
 from symcavity.errors import FlatMinimum
@@ -72,8 +72,10 @@ class RestingSolution(Solution):
 
     def _expression(self, key: Any) -> Expr:
         """The observable, with a margin around the thresholds of events, where it has events."""
-        words = self._task.words(key)
-        counted = beside_thresholds(words, MARGIN)
+        words, measure = self._task.words(key), self._task.measure
+        lowest = measure.free_energy if measure is not None and measure.is_cold else None
+        steps = set() if lowest is None else self._task.words(lowest).atoms(Heaviside, sign)
+        counted = beside_thresholds(words, MARGIN, steps)
         return super()._expression(key if counted == words else counted)
 
     def _check_known(self, expr: Expr, key: Any) -> None:

@@ -147,6 +147,9 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
         place = ends[k]
         if sides := [one.energy(place) for one in (before, piece) if one is not None and k]:
             inside = before is not None and piece is not None
+            jump = cancel(sides[0] - sides[-1])
+            if jump != 0 and sign_of(jump) is None and site_quantities(jump, Quenched):
+                raise OpenOrder(*_open_order(energy, x, jump), on=jump)
             # a point of its own may lie lower than what is beside it
             there = _at_place(energy, x, place) if not inside or energy.has(Eq, Ne, sign) else []
             lowest = Min(*(cancel(e) for e in (*sides, *there)))

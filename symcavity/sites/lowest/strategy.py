@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from sympy import Add, DiracDelta, Dummy, Expr, GreaterThan, Heaviside, Piecewise, S, Symbol, cancel, oo, sqrt
+from sympy import Add, DiracDelta, Dummy, Expr, GreaterThan, Heaviside, Piecewise, S, Symbol, cancel, oo, sign, sqrt
 
 from symcavity.algebra.phi import gaussian_density
 from symcavity.algebra.piecewise import Builder, NotPiecewisePolynomial
@@ -213,13 +213,16 @@ class LowestEnsemble(SiteEnsemble):
 
     def _beside(self, body: Expr) -> Expr:
         """An expression whose steps have at a state that lies on them the value of the side of lower energy."""
-        state = self.solution.state
+        state, atoms = self.solution.state, self.solution.envelope.atoms
         rule = {}
-        for step in body.atoms(Heaviside):
+        for step in body.atoms(Heaviside, sign):
             slope = step.args[0].diff(state)
-            for atom in self.solution.envelope.atoms if slope != 0 and not slope.has(state) else ():
+            # a sign is zero on itself, which at a bound may be the lowest value
+            among = atoms if isinstance(step, Heaviside) else atoms[1:-1]
+            for atom in among if slope != 0 and not slope.has(state) else ():
                 if atom.side and cancel(step.args[0].xreplace({state: atom.low})) == 0:
-                    rule[step] = Heaviside(step.args[0], S.One if sign_of(slope) == atom.side else S.Zero)
+                    above = Heaviside(step.args[0], S.One if sign_of(slope) == atom.side else S.Zero)
+                    rule[step] = above if isinstance(step, Heaviside) else 2 * above - 1
         return body.xreplace(rule)
 
     def _by_parts(self, body: Expr, jumping: list[SiteResponse]) -> Expr:

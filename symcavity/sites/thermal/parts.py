@@ -1,12 +1,12 @@
 """The parts of a weight: Gaussians, whole ones, between two ends, or on one side of an end.
 
-An energy that has one kink and is a square on both of its sides gives two parts. Each is half of a Gaussian, whose
-moments are truncated ones, so that nothing is integrated.
+An energy that has kinks or jumps, and is a square between any two of them, gives one part for each square. Each is a
+truncated Gaussian, whose moments are known, so that nothing is integrated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -31,6 +31,7 @@ from sympy import (
     sqrt,
 )
 
+from symcavity.algebra.between import between, log_between
 from symcavity.algebra.gaussian import gaussian_average
 from symcavity.algebra.phi import phi
 from symcavity.algebra.piecewise import (
@@ -65,12 +66,10 @@ class Part:
         Its mean and variance.
     factor : Expr
         What else its weight is multiplied by.
-    box : tuple of Expr
-        The two ends between which the state is held; empty where it is not.
-    end : tuple of (Expr, int)
-        Where half of the Gaussian ends, and on which side of that it lies; empty of a whole one.
+    ends : tuple of (Expr or None)
+        The two ends between which the state is, None where there is no end.
     turn : Expr
-        By what the state is turned, 1 or -1: centre, box and end are those of the turned one.
+        By what the state is turned, 1 or -1: the center and the ends are those of the turned one.
     slope : Expr
         By whose sign it is turned; one where it is not.
     decay : Expr
@@ -83,15 +82,73 @@ class Part:
     centre: Expr = S.Zero
     width: Expr = S.Zero
     factor: Expr = S.One
-    box: tuple[Expr, ...] = ()
-    end: tuple[Expr, int] | tuple[()] = ()
+    ends: tuple[Expr | None, Expr | None] = (None, None)
     turn: Expr = S.One
     slope: Expr = S.One
     decay: Expr = S.Zero
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the Gaussian has no end."""
+        return self.ends == (None, None)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the state is between two ends."""
+        return None not in self.ends
+
+    @property
+    def edge(self) -> tuple[Expr, int]:
+        """Where the half of a Gaussian ends, and on which side of that the state is."""
+        low, high = self.ends
+        return (low, 1) if high is None else (high, -1)
+
+    @property
+    def reach(self) -> tuple[Expr, Expr]:
+        """Both ends of a state between two, in units of its width from the center of its Gaussian."""
+        low, high = ((end - self.centre) / sqrt(self.width) for end in self.ends)
+        return low, high
+
+    def mean(self, body: Expr) -> Expr:
+        """The average of an expression over this part of the weight."""
+        if self.is_held and self.factor == 1:
+            x, y = Dummy("x", real=True), Dummy("y", real=True)
+            inside = body.xreplace(dict(self.values)).xreplace({self.state: self.turn * x})
+            if inside.is_polynomial(x):
+                place, scale = self.turned, sqrt(self.width)
+                moments = {0: S.One, 1: S.Zero}
+                terms = Poly(inside.xreplace({x: place + scale * y}), y).terms()
+                return Add(*(c * moments.get(n, between(n, *self.reach)) for (n,), c in terms if n != 1))
+        return self.over(body) / self.over(S.One)
+
+    @property
+    def turned(self) -> Expr:
+        """The mean of the turned state over this part of the weight."""
+        if self.is_held:
+            return self.ends[0] + sqrt(self.width) * between(1, *self.reach)
+        if self.is_whole:
+            return self.centre
+        end, way = self.edge
+        return end + way * self._away(1)
+
+    def _away(self, power: int) -> Expr:
+        """The mean of a power of the distance of a state from its one end."""
+        if self.decay != 0:
+            return factorial(power) / self.decay**power
+        end, way = self.edge
+        reach = way * (self.centre - end) / sqrt(self.width)
+        return sqrt(self.width) ** power * phi(power, reach) / phi(0, reach)
+
+    @property
+    def variance(self) -> Expr:
+        """The variance of the state over this part of the weight, counted from its end."""
+        if self.is_held:
+            return self.width * between(2, *self.reach)
+        return self.width if self.is_whole else self._away(2) - self._away(1) ** 2
+
     def over(self, body: Expr) -> Expr:
         """The average of an expression times the factor over the Gaussian."""
-        if self.end or self.box:
+        if not self.is_whole:
             return self._on_its_range(body.xreplace(dict(self.values)) * self.factor)
         inside = (body.xreplace(dict(self.values)) * self.factor).xreplace(
             {self.state: self.centre + sqrt(self.width) * ZETA} if self.state is not None else {}
@@ -104,7 +161,7 @@ class Part:
         The cases may end within this range or beyond it: an interval that lies beyond is empty.
         """
         x = Dummy("x", real=True)
-        low, high = self._range
+        low, high = self.ends
 
         def within(place: Expr) -> Expr:
             place = place if high is None else Min(place, high)
@@ -119,17 +176,6 @@ class Part:
             total += whole if len(turns) == 1 else (1 + turn * self.turn) / 2 * whole
         return total
 
-    @property
-    def _range(self) -> tuple[Expr | None, Expr | None]:
-        """Where the state may be; None where it has no end."""
-        if self.box:
-            low, high = self.box
-            return low, high
-        if not self.end:
-            return None, None
-        end, way = self.end
-        return (end, None) if way > 0 else (None, end)
-
     def _by_signs(
         self, body: Expr, x: Symbol, known: tuple[tuple[Expr, int], ...], within: Callable[[Expr], Expr]
     ) -> Expr:
@@ -141,12 +187,12 @@ class Part:
                 signs = ((1, Gt(error.expr, 0)), (-1, Lt(error.expr, 0)), (0, S.true))
                 rows = [(self._by_signs(body, x, (*known, (error.expr, s)), within), test) for s, test in signs]
                 return Piecewise(*rows)
-            where = "between two bounds" if self.box else "whose energy has a kink"
+            where = "between two bounds" if self.is_held else "whose energy has a kink"
             raise UnsupportedLaw(
                 f"{body.xreplace({x: self.state})} is averaged at a temperature over {self.state}, {where}.",
                 "polynomials of it there, by cases whose ends have a known order",
             ) from error
-        low, high = self._range
+        low, high = self.ends
         ends = [low, *map(within, breaks), high]
         return Add(*(self._between(p, x, *pair) for p, pair in zip(pieces, pairwise(ends), strict=True)))
 
@@ -159,7 +205,7 @@ class Part:
             return self._beyond(body, x, low if high is None else high, way)
         if self.decay == 0:
             return self._in_box(body, x, low, high)
-        way = 1 if self._range[1] is None else -1
+        way = 1 if self.ends[1] is None else -1
         near, far = (low, high) if way > 0 else (high, low)
         return self._beyond(body, x, near, way) - self._beyond(body, x, far, way)
 
@@ -168,7 +214,7 @@ class Part:
         y, scale = Dummy("y", positive=True), sqrt(self.width)
         terms = Poly(body.xreplace({x: end + way * y}), y).terms()
         if self.decay != 0:
-            first = next(e for e in self._range if e is not None)
+            first = next(e for e in self.ends if e is not None)
             later = exp(-self.decay * way * (end - first))
             return later * Add(*(c * factorial(n) / self.decay**n for (n,), c in terms))
         reach = way * (self.centre - end) / scale
@@ -197,8 +243,10 @@ class Part:
         """The logarithm of its total."""
         if self.decay != 0:
             return self.log
-        if self.end:
-            end, way = self.end
+        if self.is_held and self.factor == 1:
+            return self.log + log_between(*self.reach)
+        if not self.is_whole:
+            end, way = self.edge
             return self.log + log_tail(way * (self.centre - end) / sqrt(self.width))
         whole = self.over(S.One)
         return self.log if whole == 1 else self.log + log(whole)
@@ -222,27 +270,34 @@ def split(energy: Expr, x: SiteQuantity) -> tuple[Expr, Expr, Expr, Expr]:
 
 
 @dataclass(frozen=True)
-class Kink:
-    """An energy that is a square on both sides of a place, up to constants.
+class Squares:
+    """An energy that is a square between any two of some places, up to constants.
 
     Attributes
     ----------
     turn, slope : Expr
         By what the state is turned, 1 or -1, and by whose sign.
-    place : Expr
-        Where the turned state has its kink.
-    sides : tuple of (Expr, Expr, Expr)
-        Below and above: constant, slope and curvature in the turned state.
+    places : tuple of Expr
+        Where the turned state has its kinks and jumps, sorted.
+    pieces : tuple of (Expr, Expr, Expr)
+        Below, between and above the places: constant, slope and curvature in the turned state.
     """
 
     turn: Expr
     slope: Expr
-    place: Expr
-    sides: tuple[tuple[Expr, Expr, Expr], tuple[Expr, Expr, Expr]]
+    places: tuple[Expr, ...]
+    pieces: tuple[tuple[Expr, Expr, Expr], ...]
+
+    def between_places(self) -> Iterator[tuple[tuple[Expr | None, Expr | None], tuple[Expr, Expr, Expr]]]:
+        """Both ends of each piece, with the piece."""
+        return zip(pairwise((None, *self.places, None)), self.pieces, strict=True)
 
 
-def kink(rest: Expr, x: SiteQuantity) -> Kink | None:
-    """Where an energy has its one kink, and the squares beside it; None of others, and of what only jumps."""
+def squares(rest: Expr, x: SiteQuantity) -> Squares | None:
+    """Where an energy has its kinks and jumps, and the squares beside them, whatever words declare it.
+
+    None of others, of what only jumps, for that is one Gaussian, and where the order of the places is open.
+    """
     mark = Dummy("x", real=True)
     body, signs, turn, slope = rest.xreplace({x: mark}), Signs(), S.One, S.One
     try:
@@ -255,12 +310,12 @@ def kink(rest: Expr, x: SiteQuantity) -> Kink | None:
             turn = Piecewise((S.One, slope >= 0), (S.NegativeOne, True))
     except (NotPiecewisePolynomial, Undetermined, OpenSlope):
         return None
-    if len(pieces.breaks) != 1 or not 1 < max(map(len, pieces.values)) <= 3:
+    if not pieces.breaks or not 1 < max(map(len, pieces.values)) <= 3:
         return None
 
     def coefficients(found: Any) -> tuple[Expr, Expr, Expr]:
         fixed, tilt, half = (*map(signs.restore, found), *[S.Zero] * (3 - len(found)))
         return fixed, tilt, 2 * half
 
-    below, above = map(coefficients, pieces.values)
-    return Kink(turn, slope, signs.restore(pieces.breaks[0]), (below, above))
+    places = tuple(signs.restore(place).expand() for place in pieces.breaks)
+    return Squares(turn, slope, places, tuple(map(coefficients, pieces.values)))

@@ -6,10 +6,10 @@ The parts of the weight are summed with their totals; two of them by a hyperboli
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from sympy import (
@@ -40,7 +40,7 @@ from symcavity.model.averages import Fluctuating, SiteResponse
 from symcavity.model.laws import Weight
 from symcavity.model.quantities import SiteQuantity
 from symcavity.sites.thermal.averages import ThermalAverages
-from symcavity.sites.thermal.parts import ZETA, Part, kink, split
+from symcavity.sites.thermal.parts import ZETA, Part, split, squares
 
 SUPPORTED = (
     "sites with discrete states and at most one continuous one, which is sent linearly, with an energy that is smooth "
@@ -87,16 +87,18 @@ class Mixture(ThermalAverages):
         w, F, eta, x = self.weight, self.feedback, self.field, self.weight.state
         energy = w.energy.xreplace(values)
         fixed, slope, curvature, rest = split(energy, x)
-        if rest != 0 and not w.bounds and (bent := kink(rest, x)) is not None:
+        if rest != 0 and not w.bounds and (bent := squares(rest, x)) is not None:
             found: list[Part] = []
-            for way, (more, tilt, bend) in zip((-1, 1), bent.sides, strict=True):
-                pull, stiff, away = bent.turn * slope + tilt, curvature + bend, bent.turn * eta
-                whole = 1 + stiff * F
-                lost = fixed + more + (stiff * away**2 + 2 * pull * away - F * pull**2) / (2 * whole)
+            for ends, (more, tilt, bend) in bent.between_places():
+                tilt, bend = bent.turn * slope + tilt, curvature + bend
+                place, least = _seen_from_end(ends, tilt, bend)
+                level = cancel(fixed + more + tilt * place + bend * place**2 / 2)
+                away, whole = bent.turn * eta - place, 1 + bend * F
+                lost = level + (bend * away**2 + 2 * least * away - F * least**2) / (2 * whole)
                 total, width = -w.beta * lost - log(whole) / 2, F / (w.beta * whole)
-                middle = (away - F * pull) / whole
+                middle = place + (away - F * least) / whole
                 turned = {"turn": bent.turn, "slope": bent.slope}
-                found.append(Part(values, total, x, middle, width, end=(bent.place, way), **turned))
+                found.append(Part(values, total, x, middle, width, ends=ends, **turned))
             return tuple(found)
         if rest != 0 and not curvature.is_nonnegative:  # one that bends down has no Gaussian of its own
             return (Part(values, S.Zero, x, eta, F / w.beta, self._factor(energy, values)),)
@@ -104,7 +106,7 @@ class Mixture(ThermalAverages):
         lost = fixed + (curvature * eta**2 + 2 * slope * eta - F * slope**2) / (2 * whole)
         part = Part(
             values, -w.beta * lost - log(whole) / 2, x, (eta - F * slope) / whole, F / (w.beta * whole),
-            self._factor(rest, values), self._box(values) if rest == 0 else (),
+            self._factor(rest, values), self._box(values) if rest == 0 else (None, None),
         )  # fmt: skip
         return (part,)
 
@@ -117,7 +119,9 @@ class Mixture(ThermalAverages):
         x = free[0]
         fixed, slope, curvature, rest = split(energy, x)
         constant, share, square, more = split(sent, x)
-        bent = kink(rest, x) if rest != 0 and not w.bounds else None
+        bent = squares(rest, x) if rest != 0 and not w.bounds else None
+        if bent is not None and any(curvature + bend == F * share**2 for *_, bend in bent.pieces[1:-1]):
+            bent = None  # a line between two kinks, which no answer of the others bends, is no Gaussian
         if len(free) > 1 or square != 0 or more != 0:
             raise UnsupportedLaw(
                 f"A site has the continuous states {' and '.join(map(str, free))}, and its message is {w.state}.",
@@ -134,18 +138,19 @@ class Mixture(ThermalAverages):
                 whole = curvature if curvature != 0 else F * share**2
                 rest += (curvature - F * share**2 - whole) * x**2 / 2
             place, factor = self._gaussian(level, pull, whole), self._factor(rest, values)
-            return (Part(values, place[0], x, *place[1:], factor, self._box(values) if rest == 0 else ()),)
+            return (Part(values, place[0], x, *place[1:], factor, self._box(values) if rest == 0 else (None, None)),)
         found: list[Part] = []
-        for way, (add, tilt, bend) in zip((-1, 1), bent.sides, strict=True):
+        for ends, (add, tilt, bend) in bent.between_places():
             drive, whole = bent.turn * pull - tilt, curvature + bend - F * share**2
             turned = {"turn": bent.turn, "slope": bent.slope}
             if whole == 0:  # a line beyond the kink, which no answer of the others bends
-                decay = -way * w.beta * drive
-                total = w.beta * (drive * bent.place - level - add) - log(decay)
-                found.append(Part(values, total, x, end=(bent.place, way), **turned, decay=decay))
+                way = 1 if ends[1] is None else -1
+                end, decay = ends[0 if way > 0 else 1], -way * w.beta * drive
+                total = w.beta * (drive * end - level - add) - log(decay)
+                found.append(Part(values, total, x, ends=ends, **turned, decay=decay))
                 continue
             total, middle, width = self._gaussian(level + add, drive, whole)
-            found.append(Part(values, total, x, middle, width, end=(bent.place, way), **turned))
+            found.append(Part(values, total, x, middle, width, ends=ends, **turned))
         return tuple(found)
 
     def _gaussian(self, level: Expr, pull: Expr, whole: Expr) -> tuple[Expr, Expr, Expr]:
@@ -154,10 +159,10 @@ class Mixture(ThermalAverages):
         total = -beta * level + beta * pull**2 / (2 * whole) + log(2 * pi / (beta * whole)) / 2
         return total, pull / whole, 1 / (beta * whole)
 
-    def _box(self, values: Mapping[Any, Expr]) -> tuple[Expr, ...]:
-        """The two ends between which a state is held; nothing where it has fewer bounds."""
+    def _box(self, values: Mapping[Any, Expr]) -> tuple[Expr | None, Expr | None]:
+        """The two ends between which a state is held; none where it has fewer bounds."""
         if len(self.weight.bounds) < 2:
-            return ()
+            return None, None
         ends: dict[int | None, Expr] = {}
         for b in (b.xreplace(dict(values)) for b in self.weight.bounds):
             free = [q for q in self.weight.states if b.has(q)]
@@ -175,7 +180,7 @@ class Mixture(ThermalAverages):
 
     def _factor(self, rest: Expr, values: Mapping[Any, Expr]) -> Expr:
         """What the weight is multiplied by beside a Gaussian: by cases, and zero where a bound does not hold."""
-        if rest == 0 and self._box(values):  # a part of its own
+        if rest == 0 and len(self.weight.bounds) > 1:  # a part of its own
             return S.One
         bounds = [Heaviside(b.xreplace(dict(values)), S.Half) for b in self.weight.bounds]
         if not rest.has(Heaviside, sign, Piecewise):
@@ -193,7 +198,8 @@ class Mixture(ThermalAverages):
             widths = [p.width for p in self.parts if p.state is not None and p.decay == 0]
             needed = [cancel(1 / (self.weight.beta * width)) for width in widths]
             needed += [p.decay for p in self.parts if p.decay != 0]
-        needed += [cancel(p.box[1] - p.box[0]) for p in self.parts if p.box]
+        held = (p.ends for p in self.parts if p.is_held)
+        needed += [cancel(high - low) for low, high in held if low is not None and high is not None]
         return [StrictGreaterThan(e, 0, evaluate=False) for e in needed if not e.is_positive]
 
     @property
@@ -208,7 +214,7 @@ class Mixture(ThermalAverages):
 
     @staticmethod
     def _is_plain(part: Part) -> bool:
-        return bool(part.factor == 1) and not part.box and not part.end
+        return bool(part.factor == 1) and part.is_whole
 
     @property
     def is_wide(self) -> bool:
@@ -226,16 +232,27 @@ class Mixture(ThermalAverages):
         body = self._over_others(body)
         if not body.has(*self.weight.states):
             return body
-        parts = self.parts
-        means = [p.over(body) / p.over(S.One) for p in parts]
+        return self._weighed([p.mean(body) for p in self.parts])
+
+    def _weighed(self, means: Sequence[Expr]) -> Expr:
+        """The mean over all parts."""
         if len(set(means)) == 1:
             return means[0]
-        totals = [p.total for p in parts]
-        if len(parts) == 2:
-            (one, other), gap = means, _tidy(totals[0] - totals[1])
+        if len(means) == 2:
+            (one, other), gap = means, self._gap(0, 1)
             return (one + other) / 2 + (one - other) / 2 * tanh(gap / 2)
-        shares = [exp(_tidy(t - totals[0])) for t in totals]
+        shares = self._shares()
         return Add(*(m * share for m, share in zip(means, shares, strict=True))) / Add(*shares)
+
+    def _gap(self, one: int, other: int) -> Expr:
+        """By how much the logarithms of the totals of two parts differ."""
+        gap = self.parts[one].total - self.parts[other].total
+        return gap if self._is_sided else _tidy(gap)
+
+    @property
+    def _is_sided(self) -> bool:
+        """Whether the parts are the sides of kinks of the state that is sent."""
+        return len(self.parts) > 1 and all(not p.is_whole and p.state == self.weight.state for p in self.parts)
 
     def _over_others(self, body: Expr) -> Expr:
         """The average over what others make of fields, at a given state, to which they answer.
@@ -256,6 +273,9 @@ class Mixture(ThermalAverages):
             if self._end is None:
                 return self.expected(self.weight.state)
             return self._end + sqrt(self.parts[0].width) * self._moment(1)
+        if self._is_sided and len({p.turn for p in self.parts}) == 1:  # what they are away from the field, turned
+            turn = self.parts[0].turn
+            return turn * self._weighed([p.turned - turn * self.field for p in self.parts]) / self.feedback
         if len(self.parts) > 1:
             return (self.expected(self.weight.state) - self.field) / self.feedback
         (part,) = self.parts
@@ -267,26 +287,31 @@ class Mixture(ThermalAverages):
     @property
     def variance(self) -> Expr:
         """The thermal variance of the state."""
-        if len(self.parts) == 2 and all(p.end and p.state == self.weight.state for p in self.parts):
-            return self._variance_beside_kink()
+        if self._is_sided:
+            return self._variance_of_sides()
         if self._end is None and (not self.weight.is_field or len(self.parts) > 1):
             return super().variance
         (part,) = self.parts
         return part.width if self.is_square else part.width * (self._moment(2) - self._moment(1) ** 2)
 
-    def _variance_beside_kink(self) -> Expr:
-        """Those of the two sides, each counted from the kink, and the square of the distance of their means."""
-        x, means, own = self.weight.state, [], []
-        for p in self.parts:
-            if not p.end:
-                continue
-            end, _ = p.end
-            away = x - p.turn * end
-            means.append(p.over(x) / p.over(S.One))
-            own.append(p.over(away**2) / p.over(S.One) - (p.over(away) / p.over(S.One)) ** 2)
-        lean = tanh(_tidy(self.parts[0].total - self.parts[1].total) / 2)
-        apart = (1 - lean**2) / 4 * (means[0] - means[1]) ** 2
-        return (own[0] + own[1]) / 2 + lean * (own[0] - own[1]) / 2 + apart
+    def _variance_of_sides(self) -> Expr:
+        """Those of the sides of kinks, each counted from its end, and the squares of the distances of their means."""
+        alike = len({p.turn for p in self.parts}) == 1  # only distances count, which are the same when all are turned
+        means = [p.turned if alike else p.mean(self.weight.state) for p in self.parts]
+        own = [p.variance for p in self.parts]
+        if len(self.parts) == 2:
+            lean = tanh(self._gap(0, 1) / 2)
+            apart = (1 - lean**2) / 4 * (means[0] - means[1]) ** 2
+            return (own[0] + own[1]) / 2 + lean * (own[0] - own[1]) / 2 + apart
+        shares = self._shares()
+        total = Add(*shares)
+        within = Add(*(share * v for share, v in zip(shares, own, strict=True))) / total
+        pairs = combinations(zip(shares, means, strict=True), 2)
+        return within + Add(*(p * r * (m - n) ** 2 for (p, m), (r, n) in pairs)) / total**2
+
+    def _shares(self) -> list[Expr]:
+        """How much weight each part has, in units of that of the first one."""
+        return [exp(self._gap(k, 0)) for k in range(len(self.parts))]
 
     @cached_property
     def _end(self) -> Expr | None:
@@ -319,7 +344,7 @@ def is_closed(weight: Weight) -> bool:
     """Whether the sum over all states of a weight that is neither a Gaussian nor discrete has a closed form."""
     x, center, scale = weight.state, Dummy("c", real=True), Dummy("s", positive=True)
     rest = split(weight.energy, x)[3]
-    if has_kink(weight):
+    if has_kinks(weight):
         return True
     if not weight.is_field:
         return all(q.family.values for q in weight.states) or rest == 0
@@ -327,11 +352,20 @@ def is_closed(weight: Weight) -> bool:
     return not factor.has(ZETA) or not gaussian_average(factor, ZETA).has(GaussianAverage)
 
 
-def has_kink(weight: Weight) -> bool:
-    """Whether a site has one state, whose energy has one kink and is a square on both sides of it."""
+def has_kinks(weight: Weight) -> bool:
+    """Whether a site has one state, whose energy has kinks and is a square between any two of them."""
     x = weight.state
     rest = split(weight.energy, x)[3] if weight.states == [x] else S.Zero
-    return rest != 0 and not weight.bounds and kink(rest, x) is not None
+    return rest != 0 and not weight.bounds and squares(rest, x) is not None
+
+
+def _seen_from_end(ends: tuple[Expr | None, Expr | None], tilt: Expr, bend: Expr) -> tuple[Expr, Expr]:
+    """An end of a square, one where it is flat if there is one, and the slope there.
+
+    What is counted from there depends on several fields as the place does, and grows with nothing that cancels.
+    """
+    rows = [(end, cancel(tilt + bend * end)) for end in ends if end is not None]
+    return next((row for row in rows if row[1] == 0), rows[0])
 
 
 def _tidy(gap: Expr) -> Expr:
