@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, Symbol
+from sympy import Dummy, Expr, Symbol, cancel
 
 from symcavity.algebra.compiled import compiled
 from symcavity.model.convexity import seeded
@@ -106,7 +106,7 @@ def _faces(
     loose = puzzle.loose
     faces = [(free, values) for free, rest, values in loose if _has_volume(puzzle, free, rest, puzzle.sources)]
     for free, values in faces:
-        if any(e.xreplace(values).has(*free) for e in matter):
+        if any(cancel(e.xreplace(values).diff(u)) != 0 for e in matter for u in free):
             raise IllPosed(
                 f"{puzzle.text} leaves {' and '.join(str(back.get(u, u)) for u in free)} undetermined for some values "
                 "of the field.",
