@@ -80,7 +80,7 @@ SPELLINGS = {
     ],
     "the largest of bounds": [
         (N * M, c, {e: Normal("e", 0, 1)})
-        for c in ([r <= M, -2 * r <= M], [Max(r, -2 * r) <= M], [Max(0, r, -2 * r) <= M], [-r >= -M, M / 2 >= -r])
+        for c in ([r <= M, -2 * r <= M], [Max(r, -2 * r) <= M], [Max(0, r, -2 * r) <= M], [-r >= -M, -r <= M / 2])
     ],
     "the largest of lines, with some that never are": [
         (over_data(loss) + size, [], TARGETS)
