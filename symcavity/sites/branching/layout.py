@@ -77,9 +77,11 @@ def solve_site(
     faces = _faces(puzzle, matter, back)
     if not branches:
         raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
+    if faces:
+        branches = signed(smooth(b) for b in puzzle.apart() if not has_poles(b))
     draws = draws or Draws()
     draws.read(branches)
-    layout = Layout(branches, inner, sources, text, draws, matter, overlapping=bool(faces))
+    layout = Layout(branches, inner, sources, text, draws, matter)
     found = layout.arrange()
     solution = SiteSolution(
         inner,
