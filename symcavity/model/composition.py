@@ -22,6 +22,7 @@ from sympy import (
     Pow,
     S,
     Symbol,
+    cancel,
     cosh,
     exp,
     hessian,
@@ -70,6 +71,8 @@ class Rules:
         What varies; everything else is a constant.
     known : sequence of Expr
         What is not negative beside what the assumptions say.
+    held : sequence of Expr
+        Affine functions of the states that are not negative where the expressions count.
 
     Attributes
     ----------
@@ -77,8 +80,8 @@ class Rules:
         What decides the signs of constants that were asked for and are not known, where it holds parameters alone.
     """
 
-    def __init__(self, states: Iterable[Any], known: Sequence[Expr] = ()) -> None:
-        self._states, self._margins = set(states), tuple(known)
+    def __init__(self, states: Iterable[Any], known: Sequence[Expr] = (), held: Sequence[Expr] = ()) -> None:
+        self._states, self._margins, self._held = set(states), tuple(known), tuple(held)
         self._forms: dict[Expr, ProvedShape] = {}
         self.open: dict[Expr, None] = {}
 
@@ -93,11 +96,23 @@ class Rules:
             sign = self._sign(expr)
             return ProvedShape(True, True, sign in (0, 1), sign in (0, -1))
         if expr in self._states:
-            return ProvedShape(True, True, bool(expr.is_nonnegative), bool(expr.is_nonpositive))
-        for kind, rule in self._rules.items():
-            if isinstance(expr, kind):
-                return rule(self, expr)
-        return ProvedShape()
+            found = ProvedShape(True, True, bool(expr.is_nonnegative), bool(expr.is_nonpositive))
+        else:
+            rule = next((rule for kind, rule in self._rules.items() if isinstance(expr, kind)), None)
+            found = ProvedShape() if rule is None else rule(self, expr)
+        return self._where_held(expr, found) if found.affine and self._held else found
+
+    def _where_held(self, expr: Expr, found: ProvedShape) -> ProvedShape:
+        """What is linear, with the sign that it has where the constraints hold: it is one of them, or beyond one."""
+        signs = [found.nonnegative, found.nonpositive]
+        for held in self._held:
+            state = next(s for s in sorted(self._states, key=str) if held.has(s))
+            ratio = cancel(expr.diff(state) / held.diff(state))
+            rest = (expr - ratio * held).expand()
+            sign = None if rest.has(*self._states) else self._sign(ratio)
+            if sign in (1, -1) and self._sign(rest) in (0, sign):
+                signs[sign == -1] = True
+        return ProvedShape(True, True, *signs)
 
     def _sign(self, constant: Expr) -> int | None:
         """The sign of a constant, zero included; None where it is open."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sympy import Eq, Expr, Float, GreaterThan, KroneckerDelta, Rational, S, Symbol
+from sympy import Eq, Expr, Float, GreaterThan, KroneckerDelta, Rational, S, Symbol, Tuple
 from sympy.core.relational import Relational
 from sympy.printing.codeprinter import PrintMethodNotImplementedError
 
@@ -60,6 +60,9 @@ def seeded(seed: int) -> random.Random:
     return random.Random(seed)  # noqa: S311
 
 
+Chord = tuple[list[float], list[float]]
+
+
 class Convexity(NamedTuple):
     """What is known of the convexity of a function.
 
@@ -75,7 +78,9 @@ class Convexity(NamedTuple):
     where: tuple[Any, ...] = ()
 
 
-def check_convex(expr: Expr, fields: Sequence[Symbol], where: str, ranges: Sequence[Any] = ()) -> Convexity:
+def check_convex(
+    expr: Expr, fields: Sequence[Symbol], where: str, ranges: Sequence[Any] = (), held: Sequence[Expr] = ()
+) -> Convexity:
     """Return what is known of the convexity of a site's function; refuse what is refuted.
 
     Chords test what the rules of composition leave open, for values of labels one by one.
@@ -90,6 +95,8 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str, ranges: Seque
         What is being checked, for the message.
     ranges : sequence of Relational
         What the parameters have to meet.
+    held : sequence of Expr
+        What the constraints of the same sites keep from being negative: convex where these hold is enough.
 
     Raises
     ------
@@ -98,21 +105,34 @@ def check_convex(expr: Expr, fields: Sequence[Symbol], where: str, ranges: Seque
     """
     states: list[Any] = [*site_quantities(expr, Variable), *sorted(expr.atoms(Global), key=str)]
     states += [f for f in fields if expr.has(f)]
-    rules = Rules(states, margins(ranges))
+    held = [c for c in held if _is_bound(c, states, fields)]
+    rules = Rules(states, margins(ranges), held)
     if not states or rules(expr).convex:
         return Convexity(True)
-    left = [(case, at) for case, at in by_labels(expr, states) if not rules(case).convex]
     asked: list[tuple[Any, ...] | None] = []
-    for case, at in left:
+    for (case, *inside), at in by_labels(Tuple(expr, *held), states):
+        if Rules(states, margins(ranges), inside)(case).convex:
+            continue
         here = [s for s in states if case.has(s)]
-        draws = _hold_chords(case, here, where, ranges, at)
-        asked.append(_where_proved(case, here, ranges, draws))
+        inside = [c for c in inside if _is_bound(c, here, fields)]
+        draws = _hold_chords(case, here, where, ranges, at, inside)
+        asked.append(_where_proved(case, here, ranges, draws, inside))
     needed = dict.fromkeys(r for conditions in asked for r in conditions or ())
     return Convexity(None not in asked, tuple(needed))
 
 
+def _is_bound(held: Expr, states: Sequence[Any], fields: Sequence[Symbol]) -> bool:
+    """Whether a constraint bounds the states of a function alone, on one side of a plane."""
+    own = [*site_quantities(held, Variable), *held.atoms(Global), *(f for f in fields if held.has(f))]
+    return bool(own) and {*own} <= {*states} and Rules(own)(held).affine
+
+
 def _where_proved(
-    expr: Expr, states: Sequence[Any], ranges: Sequence[Any], draws: Sequence[tuple[dict[Symbol, float], bool]]
+    expr: Expr,
+    states: Sequence[Any],
+    ranges: Sequence[Any],
+    draws: Sequence[tuple[dict[Symbol, float], bool]],
+    held: Sequence[Expr],
 ) -> tuple[Any, ...] | None:
     """What parameters have to meet so that rules prove a function convex; None where that is not found.
 
@@ -122,7 +142,7 @@ def _where_proved(
     if all(convex for _, convex in draws):
         return None
     known = margins(ranges)
-    rules = Rules(states, known)
+    rules = Rules(states, known, held)
     rules(expr)
     assumed: list[Expr] = []
     for constant in rules.open:
@@ -131,7 +151,7 @@ def _where_proved(
             assumed.append(signs.pop() * constant)
 
     def proves(some: Sequence[Expr]) -> bool:
-        return Rules(states, [*known, *some])(expr).convex
+        return Rules(states, [*known, *some], held)(expr).convex
 
     if not proves(assumed):
         return None
@@ -149,7 +169,7 @@ def _sign_at(constant: Expr, at: dict[Symbol, float]) -> int:
     return int(np.sign(value.real)) if value.imag == 0 and np.isfinite(value.real) else 0
 
 
-def by_labels(expr: Expr, states: Sequence[Any]) -> list[tuple[Expr, str]]:
+def by_labels(expr: Any, states: Sequence[Any]) -> list[tuple[Any, str]]:
     """An expression at each value of the labels in it that have few, and of each test on labels; and those values."""
     cases = [(expr, "")]
     for q in site_quantities(expr, Quenched):
@@ -174,13 +194,14 @@ def _decided(expr: Expr, at: str, test: Any) -> list[tuple[Expr, str]]:
 
 
 def _hold_chords(
-    expr: Expr, states: Sequence[Any], where: str, ranges: Sequence[Any], at: str
+    expr: Expr, states: Sequence[Any], where: str, ranges: Sequence[Any], at: str, held: Sequence[Expr]
 ) -> list[tuple[dict[Symbol, float], bool]]:
     """Refuse what lies above its chords for every draw of the parameters; return the draws, and which are convex."""
     if not states:
         return []
-    quenched = site_quantities(expr, Quenched)
-    parameters = sorted((parameters_of(expr) | expr.atoms(Symbol) & {N, P, alpha}) - set(states), key=str)
+    whole = Tuple(expr, *held)
+    quenched = site_quantities(whole, Quenched)
+    parameters = sorted((parameters_of(whole) | whole.atoms(Symbol) & {N, P, alpha}) - set(states), key=str)
     arguments = [*states, *quenched, *parameters]
 
     def fine(*values: Any) -> Expr:
@@ -196,19 +217,21 @@ def _hold_chords(
             "elementary functions, Max, Min, Abs, Piecewise",
             "write the function out",
         ) from None
+    bounds = [compiled(arguments, c, "math") for c in held]
     rng = seeded(20)
     witness: list[float] | None = None
     verdicts: list[tuple[list[float], bool]] = []
     for _ in range(_DRAWS):
         values = sample_parameters(parameters, rng, ranges)
-        found = _violation(call, fine, states, [*(sample_quenched(q.family, rng) for q in quenched), *values], rng)
+        tail = [*(sample_quenched(q.family, rng) for q in quenched), *values]
+        found = _violation(call, fine, _inside(bounds, _chords(states, rng), tail), tail)
         witness = found or witness
         verdicts.append((values, found is None))
     point = ", ".join(f"{s} = {v:.3g}" for s, v in zip(states, witness or (), strict=False))
     if not any(convex for _, convex in verdicts):
         raise NotConvex(
             f"{where[0].upper()}{where[1:]} is not convex: {expr} bends downwards near {point}{at}.",
-            "convex objectives; constraints g >= 0 with concave g",
+            "objectives that are convex where the constraints of each site hold; constraints g >= 0 with concave g",
             "check the sign; Problem(...) instead is the theory of the lowest minimum",
         )
     for k, parameter in enumerate(parameters):
@@ -274,11 +297,18 @@ def pulls(exprs: Sequence[Expr], g: Expr, ranges: Sequence[Any]) -> set[bool]:
     return {change > 0 for change in found if abs(change) > _TOLERANCE}
 
 
+def _inside(bounds: Sequence[Any], chords: Iterable[Chord], tail: list[float]) -> list[Chord]:
+    """The chords along which constraints hold; all of them where these leave none, and so nothing to look at."""
+    every = list(chords)
+    kept = [ends for ends in every if all(bound(*end, *tail) >= 0 for bound in bounds for end in ends)]
+    return kept or every
+
+
 def _violation(
-    call: Any, fine: Callable[..., Expr], states: Sequence[Any], tail: list[float], rng: random.Random
+    call: Any, fine: Callable[..., Expr], chords: Iterable[Chord], tail: list[float]
 ) -> list[float] | None:
     """Return a midpoint where the function lies above its chord, in double and with more digits; or None."""
-    for a, b in _chords(states, rng):
+    for a, b in chords:
         if _is_above(call, [*a, *tail], [*b, *tail]):
             one, other = ([Rational(v) for v in [*ends, *tail]] for ends in (a, b))
             if _is_above(fine, one, other):
@@ -295,7 +325,7 @@ def _is_above(call: Any, a: list[Any], b: list[Any]) -> bool:
         return False
 
 
-def _chords(states: Sequence[Any], rng: random.Random) -> Iterator[tuple[list[float], list[float]]]:
+def _chords(states: Sequence[Any], rng: random.Random) -> Iterator[Chord]:
     """Ends of chords: far ones at random, and short ones all along each state, for what bends down slightly."""
 
     def draw(scale: float) -> list[float]:

@@ -74,7 +74,8 @@ def convexity(problem: Any) -> Convexity:
         where = f"the constraint {condition.declared}"
         parts += [(kind, -body, where) for kind, body in condition.parts.items()] + [(None, -condition.shared, where)]
     fields = {kind: [f.symbol for f in problem.book.all(kind) if f.states()] for kind in problem.kinds}
-    found = [_convexity(problem, expr, fields.get(kind, []), where) for kind, expr, where in parts]
+    held = {kind: [c.expr for c in problem.constraints if c.kind == kind and not c.equality] for kind in problem.kinds}
+    found = [_convexity(problem, expr, fields.get(kind, []), where, held.get(kind, [])) for kind, expr, where in parts]
     needed = dict.fromkeys(r for part in found for r in part.where)
     return Convexity(all(part.proved for part in found), tuple(needed))
 
@@ -185,11 +186,12 @@ def _check_coupled(problem: Any) -> None:
         )
 
 
-def _convexity(problem: Any, expr: Expr, varying: list[Any], where: str) -> Convexity:
+def _convexity(problem: Any, expr: Expr, varying: list[Any], where: str, held: list[Expr]) -> Convexity:
     """What is known of a part; support functions are concave, and stand for themselves in the message."""
-    expr = expr.xreplace({g: Dummy(g.name, real=True) for g in problem.given})
+    given = {g: Dummy(g.name, real=True) for g in problem.given}
+    expr, *held = (e.xreplace(given) for e in (expr, *held))
     try:
-        found = check_convex(surrogate(expr), varying, where, problem.ranges)
+        found = check_convex(surrogate(expr), varying, where, problem.ranges, [surrogate(c) for c in held])
         return Convexity(False) if any(r.atoms(Dummy) for r in found.where) else found  # an average is no parameter
     except NotConvex:
         sets = sorted({str(node.g) for node in expr.atoms(Support)})

@@ -7,7 +7,7 @@ import pytest
 from sympy import Abs, Max, Min, Piecewise, Rational, S, Sum, cosh, exp, log, sqrt, symbols, tanh
 
 from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
-from symcavity.errors import ValuesError
+from symcavity.errors import NotConvex, ValuesError
 from symcavity.model.composition import Rules
 
 u, v, g = symbols("u v g", real=True)
@@ -40,6 +40,39 @@ OTHER = [
     Piecewise((exp(u), u < 0), (exp(u) + 9, True)), Piecewise((u + exp(u), u < 0), (exp(u), True)),
     Piecewise((0, u > 0), (1, True)), Piecewise((u**2, g > 0), (-(u**2), True)),
 ]  # fmt: skip
+
+
+HELD = [  # convex where some affine function is not negative, and not elsewhere
+    (u**3, u),
+    (u**3, 2 * u - C),
+    (1 / (u + 1), u + a),
+    (1 / (C - 2 * u), C - 2 * u),
+    ((u - v) ** 5, 3 * u - 3 * v),
+    (u**2 / (v + C), v),
+]
+
+
+@pytest.mark.parametrize(("expr", "held"), HELD)
+def test_what_is_convex_where_a_constraint_holds(expr, held):
+    expr, held = expr.xreplace({a: Rational(1, 2)}), held.xreplace({a: Rational(1, 2)})
+    assert not Rules(STATES)(expr).convex
+    assert Rules(STATES, held=[held])(expr).convex
+    assert not Rules(STATES, held=[held + 2])(expr).convex or held + 2 == held
+    assert not Rules(STATES, held=[-held])(expr).convex
+
+
+@pytest.mark.parametrize(
+    ("cost", "bounds"),
+    [
+        (w[i] ** 3, [w[i] >= -1]),
+        (-(w[i] ** 2), [Abs(w[i]) <= 1]),
+        (-(w[i] ** 2), [w[i] >= 0, w[i] <= Rational(1, 10**6)]),
+        (1 / (2 + w[i]), [w[i] <= -3]),
+    ],
+)
+def test_a_cost_that_bends_down_where_the_constraints_hold(cost, bounds):
+    with pytest.raises(NotConvex, match="bends downwards"):
+        ConvexProblem(Sum((field - 1) ** 2, (mu, 1, P)) + Sum(cost, (i, 1, N)), bounds)
 
 
 def chords(expr):

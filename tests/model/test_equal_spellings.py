@@ -2,7 +2,8 @@
 
 import pytest
 import respelled
-from sympy import Abs, Eq, Heaviside, Max, Piecewise, Rational, Sum, Symbol, cosh, exp, log, sign, sinh, sqrt
+from sympy import Abs, Eq, Heaviside, Max, Min, Piecewise, Rational, Sum, Symbol, cosh, exp, log, sign, sinh, sqrt
+from sympy.stats import Normal
 
 from symcavity import (
     Ball,
@@ -49,7 +50,7 @@ def solved(objective, constraints=(), values=None):
 
 fit, r = over_data((h - 1) ** 2) / 2, h - e[mu]
 huber = Piecewise((r**2 / 2, Abs(r) <= d), (d * Abs(r) - d**2 / 2, True))
-R = Global("R", positive=True)
+R, M = Global("R", positive=True), Global("M")
 u = 1 - h + length / 2
 logistic = -y[mu] * h
 V = Sum(Coupling("u", components=(a := Symbol("a", integer=True), 1, 3))[mu, i, a] * w[i], (i, 1, N))
@@ -76,6 +77,21 @@ SPELLINGS = {
     "a positive part": [
         (over_data(loss) + size, [], TARGETS)
         for loss in (Max(0, Abs(r) - 1), (Abs(r) - 1 + Abs(Abs(r) - 1)) / 2)
+    ],
+    "the largest of bounds": [
+        (N * M, c, {e: Normal("e", 0, 1)})
+        for c in ([r <= M, -2 * r <= M], [Max(r, -2 * r) <= M], [Max(0, r, -2 * r) <= M], [-r >= -M, -r <= M / 2])
+    ],
+    "the largest of lines, with some that never are": [
+        (over_data(loss) + size, [], TARGETS)
+        for loss in (2 * Max(0, r), Max(0, r, 2 * r), -Min(-r, -2 * r, 0), Max(r / 2, 0, 2 * r, r, r - 3))
+    ],
+    "bounds of which one is idle where the others meet": [
+        (over_data(xi[mu]) + size, c, TARGETS)
+        for c in ([xi[mu] >= 0, xi[mu] >= 2 * r], [xi[mu] >= 0, xi[mu] >= 2 * r, xi[mu] >= r])
+    ],
+    "a cube of what is not negative": [
+        (fit + Sum(cube, (i, 1, N)), [w[i] >= 0], {}) for cube in (w[i] ** 3, Abs(w[i]) ** 3, w[i] ** 2 * Max(0, w[i]))
     ],
     "a condition": [
         (over_data(h**2) / 2, c, {})
@@ -191,6 +207,14 @@ def test_conditions_that_contradict_each_other():
             ConvexProblem(fit, constraints)
         assert len(caught.value.evidence) == 2
     ConvexProblem(fit, [w[i] >= 1, w[i] <= 2, w[i] >= 0])
+
+
+@pytest.mark.parametrize("constant", [0, 1])
+def test_entropies_that_a_condition_makes_one_are_infeasible_together(constant):
+    """``w log w`` and ``w log w - w`` are one problem where the sum of w is given, and one refusal."""
+    entropy = Sum(w[i] * log(w[i]) - constant * w[i], (i, 1, N))
+    with pytest.raises(Infeasible, match="contradict each other"):
+        solved(entropy, [Abs(h) <= d, Eq(total, N)], {alpha: 1, d: "1/2"})
 
 
 def test_a_bound_whose_field_is_beyond_double_precision_has_its_place_among_the_branches():

@@ -121,6 +121,10 @@ DECLARATIONS = {
         + tau * Sum(kernel[mu, nu] * lam[mu] * lam[nu], (mu, 1, P), (nu, 1, P)),
         (),
     ),
+    "what a global variable adds": Declaration(
+        over_data((h - R * heard - Sum(x[mu, i] * (3 * w[i] + R), (i, 1, N)) - 1) ** 2) + size, ()
+    ),
+    "the largest of lines": Declaration(over_data(Max(0, h - 1, 2 * h - 2, h / 2 - 1)) + size, ()),
     "sums in sums": Declaration(
         over_data((Sum(x[mu, i] * Sum(J[i, j] * w[j], (j, 1, N)), (i, 1, N)) - 1) ** 2) + size, ()
     ),

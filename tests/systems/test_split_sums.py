@@ -4,7 +4,7 @@ import pytest
 from references import near
 from sympy import Abs, Eq, Max, Rational, Sum, sign, symbols
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
+from symcavity import ConvexProblem, Coupling, Feature, Global, N, P, Quenched, alpha, average, i, mu
 from symcavity.model.fields import FieldBook
 
 x, w, p, n = Coupling("x"), Feature("w"), Feature("p"), Feature("n")
@@ -90,3 +90,18 @@ def test_a_wrong_share_is_seen(monkeypatch):
     problem = ConvexProblem(Sum((heard(t[i]) - heard(w[i])) ** 2, (mu, 1, P)) / 2 + ridge)
     failed = {row.step.key for row in problem.cavity().derivation.verify().failed}
     assert {"lagrangian", "dual.lambda", "stationarity.w"} <= failed
+
+
+def test_a_direction_of_which_the_size_is_fitted():
+    """Ridge regression penalizes only what is not along s: then ``<s w> = 0``, and the size is ``<s t>/<s**2>``."""
+    s, e, b = Quenched("s", i), Quenched("e", mu), Global("b")
+    target = heard(t[i]) + e[mu]
+    losses = (heard(w[i]) + b * heard(s[i]), heard(w[i] + b * s[i]), heard(w[i]) - heard(-2 * b * s[i]) / 2)
+    values = {alpha: 2, gamma: 1, s: {1: HALF, -2: HALF}, e: {1: HALF, -1: HALF}}
+    theories = [ConvexProblem(Sum((target - f) ** 2, (mu, 1, P)) / 2 + ridge).cavity() for f in losses]
+    found = [theory.solve(values) for theory in theories]
+    assert [float(solution[b]) for solution in found] == pytest.approx([-0.05 / 2.5] * 3, rel=1e-12)
+    assert [float(solution[average(s[i] * w[i])]) for solution in found] == pytest.approx([0] * 3, abs=1e-12)
+    assert not theories[1].derivation.verify().failed
+    instances = ConvexProblem(Sum((target - losses[1]) ** 2, (mu, 1, P)) / 2 + ridge).simulate(values, N=200, seeds=6)
+    assert theories[1].compare(instances, [average(w[i] ** 2), average((target - losses[1]) ** 2)]).worst < 4

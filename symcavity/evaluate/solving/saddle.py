@@ -148,4 +148,4 @@ def _newton(
         z, here = z + t * d, there
         if t < CAUGHT and size < ROUNDED:  # what is left is rounding, and steps at it lead nowhere
             return z, True
-    return z, False
+    return z, size < ROUNDED

@@ -13,7 +13,7 @@ from symcavity.model.equations import Equation
 from symcavity.model.fields import unfolded
 from symcavity.model.kinds import Kind
 from symcavity.model.names import fresh_name
-from symcavity.model.quantities import Field, SiteQuantity, Variable, site_quantities
+from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.model.rewriting import Declaration, Rewriting, sides, with_sides
 from symcavity.model.site_sums import is_affine, kind_of_sum
 
@@ -27,7 +27,8 @@ class Emissions(Rewriting):
     exchanged first.  ``sin(x[j] - x[i])`` is a sum of products, by its addition theorem.  The fields in an average
     that all moving sites share, ``Sum(x[i, t]*Sum(J[i, j]*x[j, t], (j, 1, N)), (i, 1, N))/N``, get variables, too.
 
-    In a convex problem equations have to be linear: there only inner sums get variables.
+    In a convex problem equations have to be linear: there only inner sums get variables, and what a global variable
+    adds to the states, ``Sum(x[mu, i]*(w[i] + b*s[i]), (i, 1, N))``.
 
     Attributes
     ----------
@@ -71,6 +72,8 @@ class Emissions(Rewriting):
         return [make(self.key, "emissions", claims, data={"states": list(self.meanings)}, rests_on=("problem",))]
 
     def _read(self, expr: Expr) -> Expr:
+        if self._convex and expr.has(Global):
+            expr = expr.replace(lambda e: e.is_Mul and e.has(Sum), _moved_inside)
         return expr.xreplace({s: self._sum(s) for s in _outermost(expr)})
 
     def _sum(self, total: Sum) -> Expr:
@@ -103,10 +106,12 @@ class Emissions(Rewriting):
         for factor in Mul.make_args(unfolded(term)):
             coupling = isinstance(factor, SiteQuantity) and isinstance(factor.family, Coupling)
             (sent if _free(factor) == {at} and not coupling else other).append(factor)
+        if self._convex:  # what all sites share is sent by each of them
+            sent, other = [*sent, *(f for f in other if f.has(Global))], [f for f in other if not f.has(Global)]
         emission = Mul(*sent)
         states = site_quantities(emission, Variable, Field)
         curved = not self._convex and states and not is_affine(emission, states)
-        if not (emission.has(Sum) or curved) or not site_quantities(Mul(*other), Coupling):
+        if not (emission.has(Sum, Global) or curved) or not site_quantities(Mul(*other), Coupling):
             return term
         return Mul(*other, self._variable(emission, kind, at))
 
@@ -114,16 +119,27 @@ class Emissions(Rewriting):
         """The variable at a site that has a meaning; the meaning itself where none has, and none is added any more."""
         bound = {lim[0] for s in meaning.atoms(Sum) for lim in s.limits}
         own = (meaning.as_dummy() if kind.index in bound else meaning).xreplace({at: kind.index})
-        key = own.as_dummy()
+        key = own.as_dummy() if own.args else own  # of a symbol that method makes a new one
         if key not in self._known:
             if self._closed:
                 return meaning
             states = site_quantities(own, Variable, Field)
-            word = fresh_name(self._names, "_".join(["u", *sorted({q.family.name for q in states})]))
+            parts = {q.family.name for q in states} or {g.name for g in own.atoms(Global)}
+            word = fresh_name(self._names, "_".join(["u", *sorted(parts)]))
             over = next((q.family.over for q in states if q.family.over is not None), None)
             self._known[key] = Variable(word, kind.index, over=over).at_site()
             self.meanings[self._known[key]] = own
         return self._known[key].xreplace({kind.index: at})
+
+
+def _moved_inside(product: Mul) -> Expr:
+    """A global variable times a sum over couplings, as a sum over what each site sends."""
+    shared = [f for f in product.args if isinstance(f, Global)]
+    sums = [f for f in product.args if isinstance(f, Sum) and f.has(Coupling) and not site_quantities(f, Variable)]
+    if not shared or len(sums) != 1:
+        return product
+    rest = (f for f in product.args if f not in (*shared, *sums))
+    return Mul(*rest, Sum(Mul(sums[0].function, *shared), *sums[0].limits))
 
 
 def _is_shared(body: Expr) -> bool:

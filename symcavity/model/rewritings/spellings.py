@@ -18,6 +18,7 @@ from sympy import (
     KroneckerDelta,
     LessThan,
     Max,
+    Min,
     Mul,
     Ne,
     Piecewise,
@@ -82,7 +83,7 @@ class Spellings(Rewriting):
 
 def _sizes(entries: Iterable[Any]) -> list[Global]:
     """The global variables that bounds keep from being negative: by one of a size, or by two of both signs."""
-    bounds = [e.gts - e.lts for e in entries if isinstance(e, LessThan | GreaterThan)]
+    bounds = [b for e in entries if isinstance(e, LessThan | GreaterThan) for b in _apart(e.gts - e.lts)]
     found = []
     for total in (*bounds, *(_without_states(*pair) for pair in combinations(bounds, 2))):
         for g in sorted(total.atoms(Global), key=str):
@@ -93,12 +94,26 @@ def _sizes(entries: Iterable[Any]) -> list[Global]:
     return found
 
 
+def _apart(bound: Expr) -> list[Expr]:
+    """The bounds that one on the largest or the smallest of several is: ``b - Max(u, v) >= 0`` holds for both."""
+    for kink in sorted(bound.atoms(Max, Min), key=str):
+        factor = bound.coeff(kink)
+        if factor.is_negative if isinstance(kink, Max) else factor.is_positive:
+            return [b for a in kink.args for b in _apart(bound.xreplace({kink: a}))]
+    return [bound]
+
+
 def _without_states(one: Expr, other: Expr) -> Expr:
     """The sum of two bounds in which states cancel, where they stand in them in proportion and with opposite signs."""
-    parts = [bound.expand(deep=False) for bound in (one, other)]
+    parts = [_terms(bound) for bound in (one, other)]
     first, second = (part.as_independent(*site_quantities(part, Variable, Field))[1] for part in parts)
     ratio = cancel(second / first) if first != 0 else S.Zero
-    return parts[1] - ratio * parts[0] if ratio.is_negative else S.Zero
+    return parts[1] - _terms(ratio * parts[0]) if ratio.is_negative else S.Zero
+
+
+def _terms(bound: Expr) -> Expr:
+    """A bound with its products of sums multiplied out, and the sums over sites as they are."""
+    return Add(*(expand_mul(t, deep=False) for t in Add.make_args(bound)))
 
 
 def _squared(entry: Basic, parts: list[Expr]) -> list[Expr]:
@@ -129,11 +144,14 @@ def _spelt(expr: Expr) -> Expr:
     if expr.has(Abs, sign):
         expr = expr.replace(lambda e: isinstance(e, Mul) and e.has(Abs, sign), _signs)
         expr = expr.replace(lambda e: e.is_Add and e.has(Abs), _positive_parts)
+    if expr.has(Max, Min):
+        expr = expr.replace(lambda e: isinstance(e, Max | Min) and len(e.args) > 2, _on_the_hull)
     if expr.has(cosh) and expr.has(sinh):
         expr = expr.replace(lambda e: e.is_Add and _is_hyperbolic(e), _exponentials)
     return expr
 
 
+<<<<<<< HEAD
 def _size(larger: Max | Piecewise | Pow) -> Expr | None:
     """The size of u for the larger of u and -u, also by cases, and for the root of its square; None for others."""
     if isinstance(larger, Pow):
@@ -147,6 +165,33 @@ def _size(larger: Max | Piecewise | Pow) -> Expr | None:
     value, case = larger.args[0]
     ratio = cancel((case.gts - case.lts) / value) if isinstance(case, RELATIONS) else S.Zero
     return Abs(value) if ratio.is_number and ratio.is_positive else None
+=======
+def _on_the_hull(kink: Max | Min) -> Expr:
+    """The largest or smallest of numbers times one combination of states, without those that no state needs.
+
+    Of ``Max(0, r, 2*r)`` the r is never the largest; a bound for it would have a multiplier that nothing determines.
+    """
+    way = 1 if isinstance(kink, Max) else -1
+    first = kink.args[0]
+    gaps = [(a - first).expand(deep=False) for a in kink.args]
+    parts = [gap.as_independent(*site_quantities(gap), as_Add=True)[::-1] for gap in gaps]
+    unit = next((moving for moving, _ in parts if moving != 0), S.One)
+    lines = [(cancel(moving / unit), still) for moving, still in parts]
+    if not all(e.is_Rational for line in lines for e in line):
+        return kink
+    hull: list[tuple[Expr, Expr, Expr]] = []
+    for (slope, start), arg in sorted(zip(lines, kink.args, strict=True), key=lambda row: (row[0][0], way * row[0][1])):
+        while hull and (hull[-1][0] == slope or (len(hull) > 1 and _is_below(hull[-2], hull[-1], (slope, start), way))):
+            hull.pop()
+        hull.append((slope, start, arg))
+    return kink.func(*(arg for *_, arg in hull))
+
+
+def _is_below(left: Any, line: Any, right: Any, way: int) -> bool:
+    """Whether a line is nowhere beyond two others, of which one is less steep and one steeper."""
+    share = (right[0] - line[0]) / (right[0] - left[0])
+    return bool(way * (share * left[1] + (1 - share) * right[1] - line[1]) >= 0)
+>>>>>>> me
 
 
 def _signs(product: Mul) -> Expr:

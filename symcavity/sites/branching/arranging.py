@@ -72,20 +72,12 @@ class Layout:
         text: str,
         draws: Draws,
         matter: Sequence[Expr],
-        *,
-        overlapping: bool,
     ) -> None:
         self.branches = straightened(branches, inner, draws, text)
         self.inner, self.sources, self.text, self.draws = inner, tuple(sources), text, draws
         self.lines: list[list[tuple[Expr, Expr]]] = [self._lines(b) for b in self.branches]
         self.reference = self._reference()
-        self.matter, self.overlapping = tuple(matter), overlapping
-        same: dict[Any, int] = {}
-        # branches that differ in multipliers only have one name
-        self.names = [
-            same.setdefault((b.implicit, *(cancel(e.xreplace(b.values)) for e in matter)), k) if overlapping else k
-            for k, b in enumerate(self.branches)
-        ]
+        self.matter, self.overlapping = tuple(matter), False
 
     def _lines(self, branch: Branch) -> list[tuple[Expr, Expr]]:
         """Each condition as (slope, offset) in the branch's own variable: the field, or the implicit unknown."""
@@ -153,7 +145,8 @@ class Layout:
         orders = {order for order, _ in layouts}
         if len(orders) > 1 and self.overlapping:
             raise IllPosed(
-                f"{self.text} leaves multipliers undetermined where constraints meet, in no one order of branches.",
+                f"{self.text} leaves multipliers undetermined where labels make constraints meet, in no one order of "
+                "branches.",
                 "constraints and kinks that meet at one place of a single variable",
                 "one constraint in place of several; kinks written as one Max(...)",
             )
@@ -320,12 +313,6 @@ class Layout:
             # the longest of those that begin together first, up to rounding
             alive.sort(key=lambda row: (float(f"{float(row[0]):.7g}"), -float(f"{float(row[1]):.7g}"), row[2]))
         for low, high, k in alive:
-            if order and self.names[order[-1]] == self.names[k] and not is_below(reach, low):
-                if is_below(reach, high):  # the same states go on, with other multipliers
-                    edges.append(reach)
-                    order.append(k)
-                    reach = high
-                continue
             if order and is_below(low, reach):
                 middle = (low + min(high, reach)) / 2
                 if self._agree(k, order[-1], [self.inner, *symbols], [s * clipped(middle), *point]):

@@ -6,7 +6,7 @@ a set of inequalities (the rest).  Nothing here knows what the variables mean.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -24,12 +24,14 @@ from sympy import (
     cancel,
     fraction,
     linear_eq_to_matrix,
+    prime,
     sign,
     solve,
 )
 from sympy.solvers.solveset import NonlinearError
 
 from symcavity.algebra.linear_systems import solve_linear
+from symcavity.algebra.signs import sign_of
 from symcavity.errors import UnsupportedLaw
 from symcavity.model.quantities import Quenched, SiteQuantity
 from symcavity.sites.branching.kinks import of_one_sign, one_argument, split_off, unkinked
@@ -91,6 +93,8 @@ class SitePuzzle:
     text: str = ""
     sources: Sequence[Symbol] = ()
     loose: list[tuple[tuple[Symbol, ...], tuple[Expr, ...], dict[Expr, Expr]]] = field(default_factory=list)
+    _apart: Expr = S.Zero
+    _back: Callable[[Branch], Branch] = field(default=lambda branch: branch, repr=False)
 
     def branches(self) -> list[Branch]:
         """Solve every branch; the impossible ones are left out."""
@@ -99,12 +103,31 @@ class SitePuzzle:
         self.equations = [self._weighed(e, marks) for e in self.equations]
         self.pairs = [(self._weighed(p, marks), self._weighed(q, marks)) for p, q in self.pairs]
         cases: dict[Any, Expr] = {mark: case for case, mark in marks.items()}
-        found = [replace(b, values={**known, **b.values}).where(cases) for b in self._enumerate()]
+        self._back = lambda branch: replace(branch, values={**known, **branch.values}).where(cases)
+        found = [self._back(b) for b in self._enumerate()]
         self.loose = [
             (free, tuple(c.xreplace(cases) for c in rest), {x: v.xreplace(cases) for x, v in values.items()})
             for free, rest, values in self.loose
         ]
         return found
+
+    def apart(self) -> list[Branch]:
+        """The branches of the law with all bounds moved a little, each by a share of its own, as these shares vanish.
+
+        Where more bounds meet than there are states, their multipliers are not unique, and branches that differ in
+        them overlap.  Moved apart the bounds meet by as many at a time, and their branches tile the fields; all of
+        them have the same states.
+        """
+        loose, self._apart = self.loose, Dummy("epsilon", real=True)
+        level = {self._apart: S.Zero}
+        found = [self._back(b) for b in self._enumerate()]
+        self.loose = loose
+        return [b.where(level) for b in found if not any(self._fails(c, level) for c in b.conditions)]
+
+    def _fails(self, condition: Expr, level: Mapping[Expr, Expr]) -> bool:
+        """Whether a condition that is met by equality does not hold as soon as the bounds are apart."""
+        here, change = condition.xreplace(level), condition.diff(self._apart).xreplace(level)
+        return tidy_fraction(here) == 0 and sign_of(tidy_fraction(change)) == -1
 
     def _weighed(self, expr: Expr, marks: dict[Any, Symbol]) -> Expr:
         """Write cases that no unknown decides, but a label or another field, as a sum over them; name fixed roots."""
@@ -155,12 +178,16 @@ class SitePuzzle:
             self.equations, [q for pair in self.pairs for q in pair], self.unknowns
         ):
             pairs = list(zip(flat[::2], flat[1::2], strict=True))
+            shares = ((Rational(1, prime(2 * k + 1)), Rational(1, prime(2 * k + 2))) for k in range(len(pairs)))
+            moved = [
+                (p + self._apart * a, q + self._apart * b) for (p, q), (a, b) in zip(pairs, shares, strict=True)
+            ]
             for picks in Choices(equations, pairs, conditions, self.unknowns):
                 tried += 1
                 if tried > MOST_BRANCHES:
                     raise UnsupportedLaw(f"{self.text} has more than {MOST_BRANCHES} branches.", "fewer")
-                zero = [pair[k] for pair, k in zip(pairs, picks, strict=True)]
-                rest = [pair[1 - k] for pair, k in zip(pairs, picks, strict=True)]
+                zero = [pair[k] for pair, k in zip(moved, picks, strict=True)]
+                rest = [pair[1 - k] for pair, k in zip(moved, picks, strict=True)]
                 branch = self._solve([*equations, *zero], [*rest, *conditions], tuple(zero))
                 if branch is not None:
                     what = frozenset(branch.values.items()), frozenset(branch.conditions), branch.implicit

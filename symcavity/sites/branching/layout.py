@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, Symbol
+from sympy import Dummy, Expr, Symbol, cancel
 
 from symcavity.algebra.compiled import compiled
 from symcavity.model.convexity import seeded
@@ -77,9 +77,11 @@ def solve_site(
     faces = _faces(puzzle, matter, back)
     if not branches:
         raise IllPosed(f"{text} has no solution on any branch.", "laws that fix every variable of a site")
+    if faces:
+        branches = signed(smooth(b) for b in puzzle.apart() if not has_poles(b))
     draws = draws or Draws()
     draws.read(branches)
-    layout = Layout(branches, inner, sources, text, draws, matter, overlapping=bool(faces))
+    layout = Layout(branches, inner, sources, text, draws, matter)
     found = layout.arrange()
     solution = SiteSolution(
         inner,
@@ -106,7 +108,7 @@ def _faces(
     loose = puzzle.loose
     faces = [(free, values) for free, rest, values in loose if _has_volume(puzzle, free, rest, puzzle.sources)]
     for free, values in faces:
-        if any(e.xreplace(values).has(*free) for e in matter):
+        if any(cancel(e.xreplace(values).diff(u)) != 0 for e in matter for u in free):
             raise IllPosed(
                 f"{puzzle.text} leaves {' and '.join(str(back.get(u, u)) for u in free)} undetermined for some values "
                 "of the field.",
