@@ -139,19 +139,18 @@ def _spelt(expr: Expr) -> Expr:
             inner = size.args[0] if isinstance(size, Abs) else size
             at_zero = S.Zero if isinstance(step, sign) else step.args[1]
             expr = expr.xreplace({step: Piecewise((S.One, Ne(inner, 0)), (at_zero, True))})
+    if expr.has(Max, Min):
+        expr = expr.replace(lambda e: isinstance(e, Max | Min) and len(e.args) > 2, _on_the_hull)
     if expr.has(Max, Piecewise, Pow):
         expr = expr.replace(lambda e: isinstance(e, Max | Piecewise | Pow) and _size(e) is not None, _size)
     if expr.has(Abs, sign):
         expr = expr.replace(lambda e: isinstance(e, Mul) and e.has(Abs, sign), _signs)
         expr = expr.replace(lambda e: e.is_Add and e.has(Abs), _positive_parts)
-    if expr.has(Max, Min):
-        expr = expr.replace(lambda e: isinstance(e, Max | Min) and len(e.args) > 2, _on_the_hull)
     if expr.has(cosh) and expr.has(sinh):
         expr = expr.replace(lambda e: e.is_Add and _is_hyperbolic(e), _exponentials)
     return expr
 
 
-<<<<<<< HEAD
 def _size(larger: Max | Piecewise | Pow) -> Expr | None:
     """The size of u for the larger of u and -u, also by cases, and for the root of its square; None for others."""
     if isinstance(larger, Pow):
@@ -165,7 +164,8 @@ def _size(larger: Max | Piecewise | Pow) -> Expr | None:
     value, case = larger.args[0]
     ratio = cancel((case.gts - case.lts) / value) if isinstance(case, RELATIONS) else S.Zero
     return Abs(value) if ratio.is_number and ratio.is_positive else None
-=======
+
+
 def _on_the_hull(kink: Max | Min) -> Expr:
     """The largest or smallest of numbers times one combination of states, without those that no state needs.
 
@@ -191,7 +191,6 @@ def _is_below(left: Any, line: Any, right: Any, way: int) -> bool:
     """Whether a line is nowhere beyond two others, of which one is less steep and one steeper."""
     share = (right[0] - line[0]) / (right[0] - left[0])
     return bool(way * (share * left[1] + (1 - share) * right[1] - line[1]) >= 0)
->>>>>>> me
 
 
 def _signs(product: Mul) -> Expr:
