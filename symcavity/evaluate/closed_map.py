@@ -227,7 +227,7 @@ class ClosedMap:
 
         They are measured by averages of moduli: what is left of a sum that vanishes is rounding of its terms.
         """
-        kept, most = tolerances().kept, float(np.max(np.abs(x)))
+        kept, most = tolerances().kept, float(np.max(np.abs(x), initial=0.0))
         unseen = np.sqrt(kept) * most  # rounding of no average of such solutions is larger
         either = [k for k, p in enumerate(self.places) if not self.signs[p] and 0 < abs(x[p]) < unseen]
         if not either:
