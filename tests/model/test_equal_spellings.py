@@ -28,7 +28,7 @@ from symcavity import (
     norm,
 )
 
-x, w, t, e = Coupling("x"), Feature("w"), Quenched("t", i), Quenched("e", mu)
+x, w, v, t, e = Coupling("x"), Feature("w"), Feature("v"), Quenched("t", i), Quenched("e", mu)
 z, d, xi = Coupling("z", variance=1), Symbol("d", positive=True), Datum("xi")
 y = Quenched("y", mu)
 h, heard = (Sum(x[mu, i] * v[i], (i, 1, N)) for v in (w, t))
@@ -92,6 +92,18 @@ SPELLINGS = {
     ],
     "a cube of what is not negative": [
         (fit + Sum(cube, (i, 1, N)), [w[i] >= 0], {}) for cube in (w[i] ** 3, Abs(w[i]) ** 3, w[i] ** 2 * Max(0, w[i]))
+    ],
+    "a root below a bound": [
+        (fit - Sum(gain, (i, 1, N)), c, {})
+        for gain, c in ((sqrt(w[i]), []), (v[i], [v[i] ** 2 <= w[i]]), (v[i], [v[i] <= sqrt(w[i])]))
+    ],
+    "a logarithm below a bound": [
+        (fit - Sum(gain, (i, 1, N)), c, {})
+        for gain, c in ((log(w[i]), []), (v[i], [exp(v[i]) <= w[i]]), (v[i], [v[i] <= log(w[i])]))
+    ],
+    "a bound above what is curved": [
+        (over_data(loss) + size, c, TARGETS)
+        for loss, c in ((sqrt(1 + r**2), []), (xi[mu], [xi[mu] >= sqrt(1 + r**2)]))
     ],
     "a condition": [
         (over_data(h**2) / 2, c, {})

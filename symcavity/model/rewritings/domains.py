@@ -47,14 +47,14 @@ class Domains(Rewriting):
 
 
 def _implied(objective: Expr, constraints: Iterable[Any]) -> tuple[GreaterThan, ...]:
-    """The conditions under which logarithms and roots in an objective, and logarithms in bounds, are numbers.
+    """The conditions under which logarithms and roots, in an objective or in bounds, are numbers.
 
     Parameters
     ----------
     objective : Expr
         Sums over sites.
     constraints : iterable
-        What is declared: a condition is left out where one of these is as strong. Bounds with logarithms imply more.
+        What is declared: a condition is left out where one of these is as strong. Bounds with logarithms or roots imply more.
 
     Returns
     -------
@@ -86,12 +86,17 @@ def _summands(total: Expr) -> Iterator[Expr]:
 
 
 def _told_by(gap: Expr) -> Iterator[Expr]:
-    """What has logarithms in a bound of one site, ``log(w[i]) - u[i] >= 0``, or under a sum in one on all sites."""
-    logs = [part for part in outer_sums(gap) if part.function.has(log)]
-    for part in logs:
+    """What ends in a bound of one site, ``log(w[i]) - u[i] >= 0``, or under a sum in one on all sites."""
+    ending = [part for part in outer_sums(gap) if _has_ends(part.function)]
+    for part in ending:
         yield from _summands(part)
-    if (rest := gap.xreplace(dict.fromkeys(logs, S.Zero))).has(log):
+    if _has_ends(rest := gap.xreplace(dict.fromkeys(ending, S.Zero))):
         yield rest
+
+
+def _has_ends(expr: Expr) -> bool:
+    """Whether logarithms or roots stand in an expression."""
+    return expr.has(log) or any(_is_root(p.exp) for p in expr.atoms(Pow))
 
 
 def _ends(expr: Any, cases: tuple[Boolean, ...]) -> Iterator[tuple[Expr, tuple[Boolean, ...]]]:

@@ -261,6 +261,8 @@ class SitePuzzle:
         if branch is None:
             return None
         value = rule[x].xreplace(branch.values)
+        if branch.implicit is not None:
+            value = value.xreplace({self.inner: branch.implicit[1]})
         plain = branch.implicit is None and not value.has(Piecewise)
         tidy = tidy_fraction(value) if plain else value.expand(multinomial=False)  # powers of small sums stay small
         return replace(branch, values={**branch.values, x: tidy})
@@ -290,7 +292,7 @@ class SitePuzzle:
         if slope == 0:
             # the field has dropped out: x is a number on this branch only if the equation is linear in it
             return None
-        if slope.has(self.inner) or slope.has(x):
+        if slope.has(self.inner) or (slope.has(x) and not _holds_elsewhere(equation, slope, x)):
             raise UnsupportedLaw(
                 f"{self.text}: the field does not stand linearly in {equation} = 0.",
                 "laws that contain their random field linearly",
@@ -298,10 +300,19 @@ class SitePuzzle:
                 "0; the condition R[i] >= 0 beside K[i] - R[i] - R[i]*field = 0",
             )
         psi = (self.inner - equation / slope).expand(multinomial=False)
-        conditions = [of_one_sign(c) for c in conditions]
+        conditions = [of_one_sign(c.xreplace({self.inner: psi})) for c in conditions]
         if S.NegativeOne in conditions:
             return None
         return Branch({x: x}, tuple(c for c in conditions if c != S.One), label, (x, psi))
+
+
+def _holds_elsewhere(equation: Expr, slope: Expr, x: Symbol) -> bool:
+    """Whether an equation holds at no x at which what multiplies its field vanishes, as ``x*(x - h) = 0`` does at 0."""
+    try:
+        zeros = [z for z in solve(slope, x) if z.is_real is not False]
+    except NotImplementedError:
+        return False
+    return all(tidy_fraction(equation.xreplace({x: z})).is_nonzero for z in zeros)
 
 
 def _without_divided_signs(expr: Expr) -> Expr:

@@ -9,7 +9,7 @@ from math import lcm
 from typing import Any
 
 import numpy as np
-from sympy import Add, Dummy, Expr, Mul, Pow, S, Symbol, apart, cancel, div, exp, log, nan, oo, solve, zoo
+from sympy import Add, Dummy, Expr, Mul, Pow, S, Symbol, apart, cancel, div, exp, fraction, log, nan, oo, solve, zoo
 
 from symcavity.algebra.compiled import compiled
 from symcavity.algebra.signs import sign_of
@@ -222,11 +222,8 @@ def _is_line(condition: Expr, x: Symbol) -> bool:
 
 
 def _straight(condition: Expr, x: Symbol, symbols: Sequence[Any], draws: Draws, text: str) -> Expr:
-    """One, minus one, or the unknown beside the only zero of a condition: what has its sign at seeded parameters."""
-    try:
-        zeros: Sequence[Any] = solve(condition, x, check=False, simplify=False, cubics=False, quartics=False)
-    except NotImplementedError:
-        zeros = ()
+    """One, minus one, or the unknown beside the only zero or pole of a condition: its sign at seeded parameters."""
+    zeros = [*_zeros(condition, x), *_zeros(fraction(condition.together())[1], x)]
     beside = [way * (x - r) for r in zeros if not r.has(*NOWHERE) for way in (1, -1)]
     rng = seeded(5)
     points = [draws.sample(symbols, rng) for _ in range(DRAWS)]
@@ -237,10 +234,21 @@ def _straight(condition: Expr, x: Symbol, symbols: Sequence[Any], draws: Draws, 
             if all(_same_signs(x, call(GRID, *p), other(GRID, *p)) for p in points):
                 return candidate
     raise UnsupportedLaw(
-        f"{text}: the condition {condition} >= 0 of a branch is not linear, and has not one zero.",
+        f"{text}: the condition {condition} >= 0 of a branch is not linear, and changes its sign at several places, or "
+        "at one that is not found.",
         "pairs and kinks whose arguments are linear, or change their sign once",
         _signs_to_declare(condition, symbols),
     )
+
+
+def _zeros(expr: Expr, x: Symbol) -> Sequence[Any]:
+    if not expr.has(x):
+        return ()
+    try:
+        found: Sequence[Any] = solve(expr, x, check=False, simplify=False, cubics=False, quartics=False)
+    except NotImplementedError:
+        return ()
+    return found
 
 
 def _signs_to_declare(condition: Expr, symbols: Sequence[Any]) -> str:
