@@ -377,7 +377,7 @@ REFUSED = {
         "N*(1)",
     ),
     "average as a constraint": (
-        lambda: problem(subject_to=[h >= 1, Eq(average(w[i]), 1)]),
+        lambda: problem(subject_to=[h >= 1, Eq(average(w[i] ** 2), 1)]),
         "average",
         "Sum(",
     ),

@@ -93,6 +93,10 @@ SPELLINGS = {
     "a cube of what is not negative": [
         (fit + Sum(cube, (i, 1, N)), [w[i] >= 0], {}) for cube in (w[i] ** 3, Abs(w[i]) ** 3, w[i] ** 2 * Max(0, w[i]))
     ],
+    "a bound on a loss": [
+        (Sum(Abs(w[i]), (i, 1, N)), [bound], {e: Normal("e", 0, 1), d: "1/2"})
+        for bound in (over_data(r**2) <= d * P, average(r**2) <= d, sqrt(average(r**2)) <= sqrt(d))
+    ],
     "a root below a bound": [
         (fit - Sum(gain, (i, 1, N)), c, {})
         for gain, c in ((sqrt(w[i]), []), (v[i], [v[i] ** 2 <= w[i]]), (v[i], [v[i] <= sqrt(w[i])]))
@@ -112,6 +116,8 @@ SPELLINGS = {
             [Eq(total, N), Eq(2 * total, 2 * N)],
             [total >= N, total <= N],
             [total >= N, Eq(total, N)],
+            [Eq(average(w[i]), 1)],
+            [Abs(total / N - 1) <= 0],
         )
     ],
     "an equality at each site": [
@@ -121,6 +127,7 @@ SPELLINGS = {
             [Eq(w[i], 1), Eq(2 * w[i], 2)],
             [w[i] >= 1, w[i] <= 1],
             [(w[i] - 1) ** 2 <= 0],
+            [Abs(w[i] - 1) <= 0],
         )
     ],
     "variance one": [

@@ -54,7 +54,8 @@ def _implied(objective: Expr, constraints: Iterable[Any]) -> tuple[GreaterThan, 
     objective : Expr
         Sums over sites.
     constraints : iterable
-        What is declared: a condition is left out where one of these is as strong. Bounds with logarithms or roots imply more.
+        What is declared: a condition is left out where one of these is as strong. Bounds with logarithms or roots
+        imply more.
 
     Returns
     -------

@@ -84,7 +84,7 @@ def by_kinks(objective: Expr) -> Expr:
 
 def bounds_on_lines(entry: Any) -> tuple[Any, ...]:
     """A bound on a quadratic function of one linear combination at a site as two on this; others as they are."""
-    if not isinstance(entry, GreaterThan | LessThan) or any(map(is_total, entry.atoms(Sum))):
+    if not isinstance(entry, GreaterThan | LessThan) or any(map(is_total, outer_sums(entry))):
         return (entry,)
     parts = (*sorted(entry.atoms(Sum), key=str), *site_quantities(entry))
     marks: dict[Expr, Expr] = {p: Dummy(real=True) for p in parts if _varies(p)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sympy import Eq, Equality, Expr, GreaterThan, LessThan, Pow, cancel
+from sympy import Abs, Eq, Equality, Expr, GreaterThan, LessThan, Pow, cancel
 
 from symcavity.errors import Infeasible
 from symcavity.model.quantities import Field, Variable, site_quantities
@@ -61,8 +61,9 @@ def _read(entry: Any) -> _Constraint | None:
     expr = entry.gts - entry.lts
     factor, square = (-expr).as_independent(*site_quantities(expr, Variable), as_Add=False)
     states = site_quantities(square, Variable, Field)
-    if isinstance(square, Pow) and square.exp.is_even and factor.is_positive and is_affine(square.base, states):
-        return _Constraint(square.base, True, Eq(square.base, 0))  # a square that is not positive
+    even = isinstance(square, Abs) or (isinstance(square, Pow) and square.exp.is_even)
+    if even and factor.is_positive and is_affine(square.args[0], states):
+        return _Constraint(square.args[0], True, Eq(square.args[0], 0))  # a square, or a size, that is not positive
     return _Constraint(expr, False, entry)
 
 
