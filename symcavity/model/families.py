@@ -141,10 +141,13 @@ class SiteQuantity(FewValued, Expr):
             )
         for index, slot in zip(indices, family.slots, strict=False):
             if is_index(index) and index != slot.index:
+                of_one_kind = len(family.slots) > 1 and {k for k in indices if is_index(k)} == {index}
+                made = f'{type(family).__name__}("{family.name}", between=({index}, {index}))'
+                own = f"; between sites of one kind, {made}" if of_one_kind else ""
                 raise DeclarationError(
                     f"{family.name}[{', '.join(map(str, indices))}] has the index {index} in the place of a {slot}.",
                     f"{slot} indices there, such as {slot.index}",
-                    f"{family.name}[{', '.join(map(str, [*(s.index for s in family.slots), *moving]))}]",
+                    f"{family.at_site()}{own}",
                 )
         return Expr.__new__(cls, family, *indices)
 

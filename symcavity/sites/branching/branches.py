@@ -293,8 +293,9 @@ class SitePuzzle:
             # the field has dropped out: x is a number on this branch only if the equation is linear in it
             return None
         if slope.has(self.inner) or (slope.has(x) and not _holds_elsewhere(equation, slope, x)):
+            shown = equation.xreplace(dict.fromkeys(self.sources, S.Zero)).xreplace({x: Symbol(x.name)})
             raise UnsupportedLaw(
-                f"{self.text}: the field does not stand linearly in {equation} = 0.",
+                f"{self.text}: the field {self.inner} does not stand linearly in {shown} = 0.",
                 "laws that contain their random field linearly",
                 "where a state multiplies a field, say which root is meant: Complementary(n[i], ...) for n[i]*(...) = "
                 "0; the condition R[i] >= 0 beside K[i] - R[i] - R[i]*field = 0",
