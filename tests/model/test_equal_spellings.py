@@ -97,6 +97,14 @@ SPELLINGS = {
         (Sum(Abs(w[i]), (i, 1, N)), [bound], {e: Normal("e", 0, 1), d: "1/2"})
         for bound in (over_data(r**2) <= d * P, average(r**2) <= d, sqrt(average(r**2)) <= sqrt(d))
     ],
+    "cases of a teacher that meet, in a size": [
+        (over_data(Abs(label - h)) + size, [], {t: {1: 1}})
+        for label in (
+            Max(-1, Min(1, heard)),
+            Piecewise((-1, heard < -1), (1, heard > 1), (heard, True)),
+            (Abs(heard + 1) - Abs(heard - 1)) / 2,
+        )
+    ],
     "a root below a bound": [
         (fit - Sum(gain, (i, 1, N)), c, {})
         for gain, c in ((sqrt(w[i]), []), (v[i], [v[i] ** 2 <= w[i]]), (v[i], [v[i] <= sqrt(w[i])]))

@@ -124,6 +124,11 @@ DECLARATIONS = {
     "what a global variable adds": Declaration(
         over_data((h - R * heard - Sum(x[mu, i] * (3 * w[i] + R), (i, 1, N)) - 1) ** 2) + size, ()
     ),
+    "cases of a given field": Declaration(
+        over_data((Piecewise((-1, heard < -1), (1, heard > 1), (heard, True)) - h) ** 2)
+        + over_data(Abs(Piecewise((0, heard < 0), (2 * heard, True)) - h)),
+        (),
+    ),
     "the largest of lines": Declaration(over_data(Max(0, h - 1, 2 * h - 2, h / 2 - 1)) + size, ()),
     "sums in sums": Declaration(
         over_data((Sum(x[mu, i] * Sum(J[i, j] * w[j], (j, 1, N)), (i, 1, N)) - 1) ** 2) + size, ()

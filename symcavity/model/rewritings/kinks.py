@@ -102,6 +102,7 @@ def _varies(part: Expr) -> bool:
 
 
 def _rewritten(body: Expr) -> Expr:
+    body = body.xreplace({node: _of_given_cases(node) for node in body.atoms(Piecewise)})
     norms = [p for p in body.atoms(Pow) if not p.exp.is_Integer and is_total(p.base)]
     body = body.xreplace(_in_one_form(body.atoms(Sum)))
     sums = sorted((*norms, *body.atoms(Sum)), key=str)
@@ -116,6 +117,48 @@ def _rewritten(body: Expr) -> Expr:
         terms = [*(t for t in terms if t not in stepped), _term(Add(*stepped), moving, kept)]
     terms = _together(terms, moving, kept)
     return Add(*terms).xreplace({mark: p for p, mark in marks.items()})
+
+
+def _of_given_cases(cases: Piecewise) -> Expr:
+    """Cases that given fields decide by positive parts of these; of sizes, which SymPy takes apart, inside of one size.
+
+    ``Abs(Piecewise((0, u < 0), (u, True)) - h)`` is to SymPy ``Piecewise((Abs(h), u < 0), (Abs(u - h), True))``.
+    """
+    values = [value for value, _ in cases.args]
+    if any(map(_varies, (test for _, test in cases.args))):
+        return cases
+    if not any(map(_varies, values)):
+        return _by_parts(cases)
+    if not all(isinstance(value, Abs) for value in values):
+        return cases
+    states = site_quantities(cases, Variable, Field)
+    parts = [value.args[0].as_independent(*states, as_Add=True)[::-1] for value in values]
+    moving = parts[0][0]
+    given = [still * (1 if own == moving else -1) for own, still in parts if own in (moving, -moving)]
+    if len(given) < len(parts):
+        return cases
+    joined = _by_parts(Piecewise(*((still, test) for still, (_, test) in zip(given, cases.args, strict=True))))
+    return cases if joined.has(Piecewise) else Abs(moving + joined)
+
+
+def _by_parts(cases: Piecewise) -> Expr:
+    """Cases of one given field that meet, and are linear in it, by positive parts: what is averaged has then no cases.
+
+    ``Piecewise((-1, u < -1), (1, u > 1), (u, True))`` is ``-1 + Max(0, u + 1) - Max(0, u - 1)``.
+    """
+    fields = list(cases.atoms(Sum))
+    if len(fields) != 1:
+        return cases
+    z = Dummy("z", real=True)
+    try:
+        breaks, pieces = to_piecewise_polynomial(cases.xreplace({fields[0]: z}), z)
+    except (NotPiecewisePolynomial, UnsupportedLaw):
+        return cases
+    jumps = _jumps(breaks, pieces, z, 0)
+    if any(row[0] != 0 or len(row) > SQUARE - 1 for *_, row in jumps):
+        return cases
+    parts = (c * Max(0, z - t) for t, _, (_, *rest) in jumps for c in rest)
+    return Add(pieces[0], *parts).xreplace({z: fields[0]})
 
 
 def _together(terms: list[Expr], moving: list[Expr], kept: list[Expr]) -> list[Expr]:
