@@ -23,7 +23,7 @@ from symcavity.model.ranges import margins, values_in_range
 from symcavity.model.refusals import parameters_of
 
 _DRAWS, _POINTS, _TOLERANCE = 12, 60, 1e-9
-_CASES = 64
+_CASES, _TRIES = 64, 100
 _FAR = 50.0
 _REACH, _DIGITS = 8.0, 50  # how far from zero short chords are laid; what is seen on them may be rounding
 
@@ -224,7 +224,7 @@ def _hold_chords(
     for _ in range(_DRAWS):
         values = sample_parameters(parameters, rng, ranges)
         tail = [*(sample_quenched(q.family, rng) for q in quenched), *values]
-        found = _violation(call, fine, _inside(bounds, _chords(states, rng), tail), tail)
+        found = _violation(call, fine, _inside(bounds, states, tail, rng), tail)
         witness = found or witness
         verdicts.append((values, found is None))
     point = ", ".join(f"{s} = {v:.3g}" for s, v in zip(states, witness or (), strict=False))
@@ -297,10 +297,14 @@ def pulls(exprs: Sequence[Expr], g: Expr, ranges: Sequence[Any]) -> set[bool]:
     return {change > 0 for change in found if abs(change) > _TOLERANCE}
 
 
-def _inside(bounds: Sequence[Any], chords: Iterable[Chord], tail: list[float]) -> list[Chord]:
-    """The chords along which constraints hold; all of them where these leave none, and so nothing to look at."""
-    every = list(chords)
-    kept = [ends for ends in every if all(bound(*end, *tail) >= 0 for bound in bounds for end in ends)]
+def _inside(bounds: Sequence[Any], states: Sequence[Any], tail: list[float], rng: random.Random) -> list[Chord]:
+    """Chords along which constraints hold; chords anywhere where hardly any point meets these."""
+
+    def holds(point: list[float]) -> bool:
+        return all(bound(*point, *tail) >= 0 for bound in bounds)
+
+    every = list(_chords(states, rng, holds))
+    kept = [ends for ends in every if all(map(holds, ends))]
     return kept or every
 
 
@@ -325,12 +329,19 @@ def _is_above(call: Any, a: list[Any], b: list[Any]) -> bool:
         return False
 
 
-def _chords(states: Sequence[Any], rng: random.Random) -> Iterator[Chord]:
-    """Ends of chords: far ones at random, and short ones all along each state, for what bends down slightly."""
+def _chords(states: Sequence[Any], rng: random.Random, holds: Callable[[list[float]], bool]) -> Iterator[Chord]:
+    """Ends of chords: far ones at random, and short ones all along each state, for what bends down slightly.
+
+    They begin at points at which constraints hold, if many tries find one.
+    """
 
     def draw(scale: float) -> list[float]:
-        free = [rng.gauss(0, scale) for _ in states]
-        return [abs(v) if s.is_nonnegative else v for s, v in zip(states, free, strict=True)]
+        for _ in range(_TRIES):
+            free = [rng.gauss(0, scale) for _ in states]
+            point = [abs(v) if s.is_nonnegative else v for s, v in zip(states, free, strict=True)]
+            if holds(point):
+                break
+        return point
 
     for _ in range(_POINTS):
         scale = rng.choice([0.3, 1.0, 4.0])

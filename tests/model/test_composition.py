@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from sympy import Abs, Max, Min, Piecewise, Rational, S, Sum, cosh, exp, log, sqrt, symbols, tanh
 
-from symcavity import ConvexProblem, Coupling, Feature, N, P, Quenched, alpha, average, i, mu
+from symcavity import ConvexProblem, Coupling, Datum, Feature, N, P, Quenched, alpha, average, i, mu
 from symcavity.errors import NotConvex, ValuesError
 from symcavity.model.composition import Rules
 
@@ -73,6 +73,14 @@ def test_what_is_convex_where_a_constraint_holds(expr, held):
 def test_a_cost_that_bends_down_where_the_constraints_hold(cost, bounds):
     with pytest.raises(NotConvex, match="bends downwards"):
         ConvexProblem(Sum((field - 1) ** 2, (mu, 1, P)) + Sum(cost, (i, 1, N)), bounds)
+
+
+def test_a_step_beside_the_constraint_of_a_slack():
+    """Half of all draws of a slack meet no constraint: chords begin at those that do."""
+    xi = Datum("xi")
+    share = Sum(C * xi[mu] + Piecewise((1, field > 1), (0, True)) / 1000, (mu, 1, P))
+    with pytest.raises(NotConvex, match="bends downwards"):
+        ConvexProblem(share + Sum(w[i] ** 2, (i, 1, N)), [field >= 1 - xi[mu], xi[mu] >= 0])
 
 
 def chords(expr):
