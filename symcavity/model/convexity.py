@@ -111,10 +111,10 @@ def check_convex(
         return Convexity(True)
     asked: list[tuple[Any, ...] | None] = []
     for (case, *inside), at in by_labels(Tuple(expr, *held), states):
-        if Rules(states, margins(ranges), inside)(case).convex:
-            continue
         here = [s for s in states if case.has(s)]
-        inside = [c for c in inside if _is_bound(c, here, fields)]
+        inside = [c for c in inside if _is_bound(c, here, fields)]  # none is left of one that a label of zero takes out
+        if Rules(here, margins(ranges), inside)(case).convex:
+            continue
         draws = _hold_chords(case, here, where, ranges, at, inside)
         asked.append(_where_proved(case, here, ranges, draws, inside))
     needed = dict.fromkeys(r for conditions in asked for r in conditions or ())

@@ -6,7 +6,7 @@ a set of inequalities (the rest).  Nothing here knows what the variables mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -93,18 +93,18 @@ class SitePuzzle:
     text: str = ""
     sources: Sequence[Symbol] = ()
     loose: list[tuple[tuple[Symbol, ...], tuple[Expr, ...], dict[Expr, Expr]]] = field(default_factory=list)
+    _known: dict[Expr, Expr] = field(default_factory=dict)
+    _cases: dict[Any, Expr] = field(default_factory=dict)
     _apart: Expr = S.Zero
-    _back: Callable[[Branch], Branch] = field(default=lambda branch: branch, repr=False)
 
     def branches(self) -> list[Branch]:
         """Solve every branch; the impossible ones are left out."""
-        known = self._settle()
+        self._known = self._settle()
         marks: dict[Any, Symbol] = {}
         self.equations = [self._weighed(e, marks) for e in self.equations]
         self.pairs = [(self._weighed(p, marks), self._weighed(q, marks)) for p, q in self.pairs]
-        cases: dict[Any, Expr] = {mark: case for case, mark in marks.items()}
-        self._back = lambda branch: replace(branch, values={**known, **branch.values}).where(cases)
-        found = [self._back(b) for b in self._enumerate()]
+        cases = self._cases = {mark: case for case, mark in marks.items()}
+        found = [self._whole(b) for b in self._enumerate()]
         self.loose = [
             (free, tuple(c.xreplace(cases) for c in rest), {x: v.xreplace(cases) for x, v in values.items()})
             for free, rest, values in self.loose
@@ -120,9 +120,13 @@ class SitePuzzle:
         """
         loose, self._apart = self.loose, Dummy("epsilon", real=True)
         level = {self._apart: S.Zero}
-        found = [self._back(b) for b in self._enumerate()]
+        found = [self._whole(b) for b in self._enumerate()]
         self.loose = loose
         return [b.where(level) for b in found if not any(self._fails(c, level) for c in b.conditions)]
+
+    def _whole(self, branch: Branch) -> Branch:
+        """A branch with what was settled before, and with cases in the place of their marks."""
+        return replace(branch, values={**self._known, **branch.values}).where(self._cases)
 
     def _fails(self, condition: Expr, level: Mapping[Expr, Expr]) -> bool:
         """Whether a condition that is met by equality does not hold as soon as the bounds are apart."""
