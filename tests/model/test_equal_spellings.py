@@ -17,6 +17,7 @@ from symcavity import (
     Global,
     Infeasible,
     N,
+    NotConverged,
     NotConvex,
     P,
     Quenched,
@@ -94,7 +95,7 @@ SPELLINGS = {
         (fit + Sum(cube, (i, 1, N)), [w[i] >= 0], {}) for cube in (w[i] ** 3, Abs(w[i]) ** 3, w[i] ** 2 * Max(0, w[i]))
     ],
     "a bound on a loss": [
-        (Sum(Abs(w[i]), (i, 1, N)), [bound], {e: Normal("e", 0, 1), d: "1/2"})
+        (Sum(Abs(w[i]), (i, 1, N)), [bound], {e: Normal("e", 0, 1), d: "3/5"})
         for bound in (over_data(r**2) <= d * P, average(r**2) <= d, sqrt(average(r**2)) <= sqrt(d))
     ],
     "cases of a teacher that meet, in a size": [
@@ -190,6 +191,12 @@ def test_spellings_of_one_problem_have_one_answer(name):
     found = [solved(*spelling) for spelling in SPELLINGS[name]]
     assert all(f > 0 for f in found)
     assert found == pytest.approx([found[0]] * len(found), rel=1e-9)
+
+
+def test_weights_at_rest_do_not_violate_a_bound_on_a_loss():
+    """Where least squares just meet the bound, d = 1 - 1/alpha, its multiplier is infinite; w = 0 violates it."""
+    with pytest.raises(NotConverged, match="contradict"):
+        solved(Sum(Abs(w[i]), (i, 1, N)), [average(r**2) <= d], {e: Normal("e", 0, 1), d: "1/2"})
 
 
 def test_a_bound_on_a_square_is_two_bounds():

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sympy import Dummy, Expr, GreaterThan, Symbol
+from sympy import Dummy, Expr, GreaterThan, S, Symbol
 
 from symcavity.algebra.precision import mp
 from symcavity.errors import FlatMinimum, NotConverged, RoughSolution
@@ -29,6 +29,7 @@ from symcavity.evaluate.solving.recovery import Recovery
 from symcavity.evaluate.solving.solution_at_rest import RestingSolution
 from symcavity.evaluate.solving.tight import tight_limit
 from symcavity.evaluate.tolerances import tolerances
+from symcavity.model.averages import Average
 from symcavity.model.kinds import N, P
 from symcavity.model.quantities import SiteQuantity
 
@@ -76,8 +77,10 @@ def limit_where_tight(
 
 def _is_on_its_branch(task: Task, solution: Solution) -> bool:
     """Whether a condition that idles holds at a limit: what no site has a part in is a number there."""
-    told = [c.lhs - c.rhs for c in task.conditions if isinstance(c, GreaterThan) and not c.has(SiteQuantity, Dummy)]
-    for gap in told:
+    gaps = [c.lhs - c.rhs for c in task.conditions if isinstance(c, GreaterThan)]
+    for gap in gaps:
+        if gap.xreplace(dict.fromkeys(gap.atoms(Average), S.One)).has(SiteQuantity, Dummy):
+            continue
         with suppress(NotConverged, FlatMinimum):
             if solution.number(gap) < -tolerances().violated:
                 return False
