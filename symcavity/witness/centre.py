@@ -58,7 +58,7 @@ def emissions(step: Step, _dps: int) -> list[Verdict]:
     brought = {q.now for side in rewritten.expressions for q in site_quantities(side, Variable)}
     brought -= {q.now for side in typed.expressions for q in site_quantities(side, Variable)}
     meanings = [entry for entry in rewritten.entries if _sides(entry)[0] in brought]
-    ok = bool(meanings) and len(brought) >= len(meanings) == len(rewritten.parts) - len(typed.parts)
+    ok = bool(meanings or step.claims) and len(brought) >= len(meanings) == len(rewritten.parts) - len(typed.parts)
     for seed in (2, 3):
         world = declared_of(theory).world(seed)
         for entry in meanings * len(meanings):  # one may stand in another

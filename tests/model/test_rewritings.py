@@ -18,9 +18,11 @@ from sympy import (
     Sum,
     Symbol,
     atanh,
+    cos,
     cosh,
     log,
     sign,
+    sin,
     sinh,
     sqrt,
     symbols,
@@ -79,8 +81,12 @@ size = Sum(w[i] ** 2, (i, 1, N)) / 2
 clock = Time("clock")
 moving, answer = Variable("moving", i, over=clock), Variable("answer", mu, over=clock)
 now = Equation(answer[mu, clock], Sum(x[mu, i] * moving[i, clock], (i, 1, N)))
+apart = Equation(moving[i, clock + 1], Sum(J[i, j] * sin(moving[j, clock]), (j, 1, N)) + (
+    Sum((moving[j, clock] - moving[i, clock]) ** 2 + cos(moving[i, clock] - t[j]), (j, 1, N)) / N
+))
 late = Equation(moving[i, clock + 1], Sum(x[mu, i] * answer[mu, clock - 1], (mu, 1, P)))
 DECLARATIONS = {
+    "functions of two sites": Declaration(None, (apart,)),
     "a sum at an earlier time": Declaration(None, (late, now)),
     "means of losses": Declaration(over_data((h - 1) ** 2) / P + average(w[i] ** 2) / 2, (w[i] >= -3,)),
     "a common factor": Declaration((over_data((h - 1) ** 2) + size) / 3, ()),

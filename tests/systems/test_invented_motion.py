@@ -140,6 +140,40 @@ def test_a_function_of_two_sites_is_a_sum_of_products(name):
     assert short.evolve(values, until=4, paths=6000).compare(sim, [size]).rows[0].rms < 3
 
 
+# sums without couplings, beside one with them: what their terms have of the hearer's own site stands outside
+OVER_ALL = {
+    "sine": (
+        Sum((J[i, j] + 1 / N) * sin(x[j, t] - x[i, t]), (j, 1, N)),
+        SPELT["sine"][1] + cos(x[i, t]) * average(sin(x[i, t])) - sin(x[i, t]) * average(cos(x[i, t])),
+    ),
+    "square": (
+        summed(tanh(x[j, t])) + Sum((x[j, t] - x[i, t]) ** 2, (j, 1, N)) / N / 4,
+        summed(tanh(x[j, t])) + (average(x[i, t] ** 2) - 2 * x[i, t] * average(x[i, t]) + x[i, t] ** 2) / 4,
+    ),
+    "quenched": (
+        summed(tanh(x[j, t])) + Sum(a[j] ** 2 * (x[j, t] - x[i, t]), (j, 1, N)) / N,
+        summed(tanh(x[j, t])) + average(a[i] ** 2 * x[i, t]) - x[i, t],  # the values of a are 1 and -1
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OVER_ALL)
+def test_a_sum_over_all_sites_may_hold_the_site_that_hears(name):
+    values = {g: "1/4", a: HALF}
+    short, long = (driven_by(heard).cavity() for heard in OVER_ALL[name])
+    size = average(x[i, t] * x[i, s])
+    runs = [theory.evolve(values, until=4, paths=500, seed=1)[size] for theory in (short, long)]
+    assert runs[0] == pytest.approx(runs[1], rel=1e-9)
+    sim = driven_by(OVER_ALL[name][0]).simulate(values, N=300, seeds=8, until=4)
+    assert short.evolve(values, until=4, paths=6000).compare(sim, [size]).rows[0].rms < 3
+
+
+def test_a_function_of_two_sites_without_couplings_is_judged():
+    found = driven_by(OVER_ALL["square"][0]).cavity().derivation.verify(15)
+    assert not found.failed
+    assert not found.unchecked
+
+
 def test_oscillators_are_judged():
     found = driven_by(SPELT["sine"][0]).cavity().derivation.verify(15)
     assert not found.failed

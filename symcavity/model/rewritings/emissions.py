@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sympy import Add, Dummy, Expr, Mul, Sum, expand_mul
+from sympy import Add, Dummy, Expr, Mul, S, Sum, expand_mul, expand_multinomial
 
 from symcavity.model.apart import taken_apart
 from symcavity.model.couplings import Coupling
@@ -24,8 +24,9 @@ class Emissions(Rewriting):
     ``Sum(J[i, j]*tanh(h[j]), (j, 1, N))`` is heard as ``Sum(J[i, j]*u_h[j], (j, 1, N))`` with ``u_h[i] = tanh(h[i])``,
     and a coupling sum inside of a coupling sum as one of a variable that is the inner sum.  Where the inner sum is
     over what the hearer is coupled to, ``Sum(v[a]*Sum(F[a, i]*x[mu, i], (i, 1, N)), (a, 1, K))``, the two are
-    exchanged first.  ``sin(x[j] - x[i])`` is a sum of products, by its addition theorem.  The fields in an average
-    that all moving sites share, ``Sum(x[i, t]*Sum(J[i, j]*x[j, t], (j, 1, N)), (i, 1, N))/N``, get variables, too.
+    exchanged first.  ``sin(x[j] - x[i])`` is a sum of products, by its addition theorem, with couplings and without.
+    The fields in an average that all moving sites share, ``Sum(x[i, t]*Sum(J[i, j]*x[j, t], (j, 1, N)), (i, 1, N))/N``,
+    get variables, too.
 
     In a convex problem equations have to be linear: there only inner sums get variables, and what a global variable
     adds to the states, ``Sum(x[mu, i]*(w[i] + b*s[i]), (i, 1, N))``.
@@ -35,7 +36,7 @@ class Emissions(Rewriting):
     meanings : dict
         What each variable stands for.
     replaced : dict
-        By each coupling sum that was rewritten, what stands in its place.
+        By each sum over sites that was rewritten, what stands in its place.
     """
 
     key = "emissions"
@@ -65,11 +66,12 @@ class Emissions(Rewriting):
 
     def steps(self, make: Any) -> list[Any]:
         """What each variable stands for, and what the sums over couplings are in them."""
-        if not self.meanings:
+        if not (self.meanings or self.replaced):
             return []
         claims = [Equation(variable, meaning) for variable, meaning in self.meanings.items()]
         claims += [Equation(total, new) for total, new in self.replaced.items()]
-        return [make(self.key, "emissions", claims, data={"states": list(self.meanings)}, rests_on=("problem",))]
+        data = {"states": list(self.meanings), "apart": any(not total.has(Coupling) for total in self.replaced)}
+        return [make(self.key, "emissions", claims, data=data, rests_on=("problem",))]
 
     def _read(self, expr: Expr) -> Expr:
         if self._convex and expr.has(Global):
@@ -85,7 +87,9 @@ class Emissions(Rewriting):
                 self.replaced[total] = heard
             return heard
         body = self._read(total.function)
-        if kind is None or not body.has(Coupling):
+        if kind is not None and not body.has(Coupling):
+            return self._of_two_sites(total, body)
+        if kind is None:
             return total.func(body, *total.limits)
         if _is_shared(body):
             inner = {s: self._variable(s, kind, total.limits[0][0]) for s in _outermost(body)}
@@ -95,6 +99,23 @@ class Emissions(Rewriting):
         if new == list(terms):
             return total.func(body, *total.limits)
         heard = total.func(Add(*new), *total.limits)
+        if not self._closed:
+            self.replaced[total] = heard
+        return heard
+
+    def _of_two_sites(self, total: Sum, body: Expr) -> Expr:
+        """A sum without couplings: what its terms have of the hearer's own site stands beside sums over the others."""
+        at, plain = total.limits[0][0], total.func(body, *total.limits)
+        if not _free(body) - {at}:
+            return plain
+        parts: dict[Expr, Expr] = {}
+        for term in Add.make_args(expand_mul(expand_multinomial(taken_apart(body, at)))):
+            alike = [q for q in site_quantities(term) if at in q.indices]
+            own, summed = term.as_independent(*alike, as_Add=False)
+            if _free(summed) - {at}:
+                return plain
+            parts[own] = parts.get(own, S.Zero) + summed
+        heard = Add(*(own * total.func(summed, *total.limits) for own, summed in parts.items()))
         if not self._closed:
             self.replaced[total] = heard
         return heard

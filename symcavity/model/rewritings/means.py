@@ -73,6 +73,8 @@ class Means(Rewriting):
     def __init__(self, declaration: Declaration) -> None:
         found = declaration.expressions
         self._names = declaration.names | {"u", "v"}
+        times = (q.family.over for e in found for q in site_quantities(e))
+        self._time = next((time for time in times if time is not None), None)
         self.units = units_of(found)
         self.families: dict[Coupling, Coupling] = {}
         for family in families(found, Coupling):
@@ -351,8 +353,7 @@ class Means(Rewriting):
                 )
             label = "_".join(sorted({q.family.name for q in site_quantities(body)}) or ["1"])
             word = fresh_name(self._names, f"M_{label}")
-            over = next((q.family.over for q in site_quantities(body) if q.family.over is not None), None)
-            self._known[key] = Global(word) if over is None else SharedState(word, over).at_site()
+            self._known[key] = Global(word) if self._time is None else SharedState(word, self._time).at_site()
         return self._known[key]
 
 

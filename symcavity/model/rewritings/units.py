@@ -43,14 +43,24 @@ def _in_one_unit(entry: Any) -> Any:
 
 
 def as_ratios(expr: Expr) -> Expr:
-    """Cancel numbers of sites, as ratios, in each product."""
+    """Cancel numbers of sites, as ratios, in each product, and in each term of a sum that is multiplied by them."""
 
-    def cancelled(product: Mul) -> Expr:
-        sizes = [f for f in product.args if f.atoms(SiteCount) and not f.atoms(SiteQuantity, Sum)]
-        others = [f for f in product.args if f not in sizes]
+    def cancelled(product: Expr) -> Expr:
+        factors = Mul.make_args(product)
+        sizes = [f for f in factors if f.atoms(SiteCount) and not f.atoms(SiteQuantity, Sum)]
+        others = [f for f in factors if f not in sizes]
+        terms = next((f.args for f in others if f.is_Add and any(_has_size(term) for term in f.args)), None)
+        if sizes and terms:
+            others.remove(Add(*terms))
+            return Add(*(cancelled(Mul(*sizes, *others, term)) for term in terms))
         return Mul(*others, in_units_of_n(Mul(*sizes)))
 
     return expr.replace(lambda e: isinstance(e, Mul) and bool(e.atoms(SiteCount)), cancelled)
+
+
+def _has_size(term: Expr) -> bool:
+    """Whether a number of sites stands in a term as a factor."""
+    return any(isinstance(f.as_base_exp()[0], SiteCount) for f in Mul.make_args(term))
 
 
 def units_of(exprs: Iterable[Expr]) -> dict[Any, Expr]:
