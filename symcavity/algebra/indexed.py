@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import count, product
 from typing import Any
 
-from sympy import Add, Expr, KroneckerDelta, Mul, S, Sum, Symbol, expand_mul, factor_terms
+from sympy import Add, Dummy, Expr, KroneckerDelta, Mul, Pow, S, Sum, Symbol, expand_mul, factor_terms
 
 from symcavity.algebra.node import Node
 
@@ -56,9 +56,15 @@ class Unequal(Node):
         return f"[{printer.doprint(self.args[0])} != {printer.doprint(self.args[1])}]"
 
 
+def expanded(expr: Expr) -> Expr:
+    """Multiply out, but for what stands in denominators: there SymPy would multiply sums by numbers of sites."""
+    rule = {p: Dummy() for p in expr.atoms(Pow) if p.base.is_Add and p.exp.could_extract_minus_sign()}
+    return expand_mul(expr.xreplace(rule)).xreplace({mark: p for p, mark in rule.items()})
+
+
 def flatten(expr: Expr) -> Expr:
     """Distribute products over sums and merge products of sums into multiple sums with distinct indices."""
-    return Add(*(_flat_term(term) for term in Add.make_args(expand_mul(expr))))
+    return Add(*(_flat_term(term) for term in Add.make_args(expanded(expr))))
 
 
 def _flat_term(term: Expr) -> Expr:
@@ -85,7 +91,7 @@ def _flat_term(term: Expr) -> Expr:
             taken.add(index)
         body.append(inner)
         limits += [tuple(r) for r in ranges]
-    inside = expand_mul(Mul(*body))
+    inside = expanded(Mul(*body))
     if not limits:
         return inside
     pieces = []
@@ -165,7 +171,7 @@ def average_pairs(
             return S.Zero
         if total is None:
             return prefactor * mean * rest
-        pieces = Add.make_args(expand_mul(mean * rest))
+        pieces = Add.make_args(expanded(mean * rest))
         return prefactor * Add(*(_sum(piece, list(total.limits)) for piece in pieces))
 
     out = Add(*(one(term) for term in Add.make_args(flatten(expr))))

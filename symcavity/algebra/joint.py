@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any
@@ -177,6 +177,12 @@ class NumberedAverage(GaussianAverage):
 
     def _eval_is_extended_nonnegative(self) -> bool | None:
         return self.body.is_nonnegative
+
+
+def one_set(exprs: Iterable[Expr], number: int) -> dict[Any, Any]:
+    """What to replace in expressions for their averages over one of the independent sets of samples only."""
+    sampled = {node for e in exprs for node in e.atoms(NumberedAverage) if node.is_sampled}
+    return dict(pair for node in sampled for pair in node.scramble(number).items())
 
 
 class JointAverage(NumberedAverage):

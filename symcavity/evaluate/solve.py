@@ -7,9 +7,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from sympy import Expr, Integer, Symbol
+from sympy import Expr, Symbol
 
-from symcavity.algebra.joint import SCRAMBLE, NumberedAverage
+from symcavity.algebra.joint import NumberedAverage, one_set
 from symcavity.algebra.precision import mp
 from symcavity.errors import FlatMinimum, Infeasible, NotConverged, SeveralSolutions, UnsupportedLaw, ValuesError
 from symcavity.evaluate.binding import bind, put_in
@@ -35,7 +35,6 @@ from symcavity.evaluate.solving.unsolved import unsolved
 from symcavity.evaluate.tasks import task_of
 from symcavity.evaluate.watch import watched
 from symcavity.method.theory import Theory
-from symcavity.model.support import SupportFunction
 
 
 def solve_theory(
@@ -246,10 +245,8 @@ def sampled_solution(theory: Theory, values: Mapping[Any, Any], dps: int, guess:
         return solve(task_of(one), values, dps, one.observable, start)
 
     def part(number: int) -> Theory:
-        rule = {**theory.binding, SCRAMBLE: Integer(number)}
-        rule |= {g: bound.scramble(number) for g, bound in rule.items() if isinstance(g, SupportFunction)}
-        sets = {b: rule[g] for g, b in theory.binding.items() if isinstance(g, SupportFunction)}
-        return put_in(theory, rule, {**sets, SCRAMBLE: Integer(number)})
+        sets = one_set((e.difference for e in theory.equations), number)
+        return put_in(theory, {g: sets.get(bound, bound) for g, bound in theory.binding.items()} | sets, sets)
 
     try:  # one set of samples is a sixteenth of the work, and leads to where all of them agree
         start = guess or at(part(0), None).values

@@ -9,11 +9,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from sympy import Eq, Expr, Integer, Ne, Rational, Symbol
+from sympy import Eq, Expr, Ne, Rational, Symbol
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
-from symcavity.algebra.joint import SCRAMBLE
+from symcavity.algebra.joint import one_set
 from symcavity.algebra.precision import mp
 from symcavity.errors import JumpingLaw, NegativeEntropy, SymcavityError, UnstableSolution, UnsupportedLaw
 from symcavity.evaluate.averages.nodes import Needs
@@ -29,7 +29,6 @@ from symcavity.model.equations import Equation
 from symcavity.model.families import families
 from symcavity.model.kinds import N, SiteCount, alpha, is_index
 from symcavity.model.quantities import Quenched, site_quantities
-from symcavity.model.support import SupportFunction
 from symcavity.record.derivation import Verdict
 from symcavity.shapes import Ball
 
@@ -228,8 +227,7 @@ def scatter(theory: Theory, solution: SampledSolution, claim: Equation) -> Any:
     """The standard error of the difference of two sides, by what each independent set of samples makes of it."""
     gaps = []
     for number, part in enumerate(solution.parts):
-        rule = {g: g.scramble(number) for g in theory.binding.values() if isinstance(g, SupportFunction)}
-        rule[SCRAMBLE] = Integer(number)
+        rule = one_set((e.difference for e in (*theory.equations, claim)), number)
         gaps.append(float(part[claim.difference.xreplace(rule)]))
     return np.std(gaps, ddof=1) / np.sqrt(len(gaps))
 

@@ -601,3 +601,20 @@ def test_messages_and_states_that_undo_each_other_settle(load):
         response = np.sum((beyond > 0) / (np.cosh(state) + load * slope) * DENSITY)
         q, answer = (q + np.sum(state**2 * DENSITY)) / 2, (answer + response) / 2
     assert float(solution[average(w[i] ** 2)]) == pytest.approx(q, rel=2e-3)
+
+
+def test_a_sum_may_be_divided_by_what_differs_from_site_to_site():
+    """A resolvent with a random diagonal: the equation solved for its state, and not."""
+    z, g = Symbol("z", positive=True), Symbol("g", positive=True)
+    J, v = Coupling("J", between=(i, i), variance=g**2 / N, reciprocity=1), Variable("v", i)
+    c, s = Quenched("c", i), Quenched("s", i, positive=True)
+    j = Symbol("j")
+    heard = c[i] + Sum(J[i, j] * v[j], (j, 1, N))
+    values = {g: 1, z: 5, c: {1: "1/2", -1: "1/2"}, s: {1: "1/2", 2: "1/2"}}
+    found = [
+        float(System([law]).cavity().solve(values)[average(v[i] ** 2)])
+        for law in (Eq(v[i], heard / (z - s[i])), Eq((z - s[i]) * v[i], heard))
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
+    sim = System([Eq(v[i], heard / (z - s[i]))]).simulate(values, N=200, seeds=6)
+    assert abs(sim[average(v[i] ** 2)].mean - found[0]) < 4 * sim[average(v[i] ** 2)].stderr

@@ -10,7 +10,7 @@ from sympy import Basic, Expr, Float, S, Symbol, nan, zoo
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
-from symcavity.algebra.joint import NumberedAverage
+from symcavity.algebra.joint import NumberedAverage, one_set
 from symcavity.algebra.precision import alone, given_out, mp
 from symcavity.errors import DeclarationError, NotConverged, ValuesError
 from symcavity.evaluate.averages.cancelling import NOTHING, followed
@@ -171,11 +171,9 @@ class Solution(Scattering):
         The average is taken over independent sets of quasi-random fields; the error is the scatter of these sets.
         """
         expr = self.expression(key)
-        sampled = [node for node in expr.atoms(NumberedAverage) if node.is_sampled]
-        if not sampled:
+        if not any(node.is_sampled for node in expr.atoms(NumberedAverage)):
             return 0.0
-        rules = (dict(pair for node in sampled for pair in node.scramble(k).items()) for k in range(SCRAMBLES))
-        values = [float(self._value(expr.xreplace(rule))) for rule in rules]
+        values = [float(self._value(expr.xreplace(one_set([expr], k)))) for k in range(SCRAMBLES)]
         return float(np.std(values, ddof=1) / np.sqrt(SCRAMBLES))
 
     def expression(self, key: Any) -> Expr:

@@ -32,6 +32,7 @@ from symcavity.sites.branching.unknowns import GRID
 from symcavity.sites.protocol import LawSolution, SiteProblem
 
 WEAK, STRONG = 1e-9, 9.0
+ORIENTED = "if a sign is turned: Complementary(p, q) says p >= 0 and q >= 0, so that q is minus a rate of growth of p"
 HALVINGS, ATTEMPTS = 60, 200
 _AT_END = 1e-9  # of an unknown: where a branch ends belongs to it
 
@@ -71,6 +72,8 @@ def solve_with_feedback(problem: SiteProblem, sources: Mapping[SiteQuantity, Sym
             continue
         known = [a for a in solution.assumed if not _implied(a, draws.positive)]
         return LawSolution(replace(solution, assumed=(*known, *draws.taken)), signs)
+    if last is not None and problem.law.pairs and not problem.convex:
+        raise IllPosed(last.found, last.supported, f"{ORIENTED}; {last.hint}") from last
     raise last or IllPosed(f"{problem.text} has no solution.")
 
 
