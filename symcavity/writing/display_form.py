@@ -261,8 +261,19 @@ def _thermal(derivation: Derivation) -> Rule:
 def _energies(_derivation: Derivation) -> Rule:
     """Prices come after the terms to which they are added, forces are in lowest terms, shares are factored."""
     sums, prices = _replacing(priced_sum, Sum), _replacing(priced, Piecewise)
-    forces = _replacing(in_lowest_terms, Expect)
-    return lambda expr: by_shares(forces(prices(sums(expr))))
+    forces, bare = _replacing(in_lowest_terms, Expect), _replacing(_without_given, Expect)
+    return lambda expr: by_shares(bare(forces(prices(sums(expr)))))
+
+
+def _without_given(mean: Expect) -> Expr:
+    """A thermal average with the factors before it that do not fluctuate: numbers, parameters, quenched ones."""
+    factors = Mul.make_args(mean.args[0])
+    still = [f for f in factors if f.is_number or type(f) is Symbol or _is_quenched(f)]
+    return Mul(*still, Expect(Mul(*(f for f in factors if f not in still)))) if len(still) < len(factors) else mean
+
+
+def _is_quenched(factor: Expr) -> bool:
+    return isinstance(factor, SiteQuantity) and isinstance(factor.family, Quenched)
 
 
 def _squares(_derivation: Derivation) -> Rule:

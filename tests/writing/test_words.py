@@ -129,7 +129,7 @@ def test_works_have_the_numbers_in_the_order_in_which_they_are_cited(name):
     assert first == sorted(first)
 
 
-@pytest.mark.parametrize("name", ["bayes_perceptron", "sign_teacher"])
+@pytest.mark.parametrize("name", ["bayes_perceptron", "wishart_resolvent"])
 def test_letters_for_parts_of_formulas_come_in_the_order_in_which_they_are_met(name):
     tex = import_module(f"symcavity.derivations.{name}").problem.cavity().derivation.to_latex(detail="paper")
     first = list(dict.fromkeys(map(int, re.findall(r"mathcal\{A\}_\{(\d+)\}", tex))))
@@ -191,3 +191,16 @@ def test_papers_state_replica_symmetry_where_it_is_assumed(name, states):
     """They have no list of assumptions; of a convex problem the one minimum is proved."""
     paper = import_module(f"symcavity.derivations.{name}").problem.cavity().derivation.to_latex(detail="paper")
     assert ("replica symmetry" in " ".join(paper.split())) is states
+
+
+def test_cases_that_end_where_they_vanish_are_positive_parts():
+    assert "g⁰ = [1 - η₁⁰ sign(η₂⁰ + I₂⁰) - sign(η₂⁰ + I₂⁰) I⁰]_+ sign(η₂⁰ + I₂⁰)/S^w" in text("sign_teacher")
+
+
+def test_factors_that_do_not_fluctuate_stand_before_a_thermal_mean():
+    assert "0 = Σ_i (M_st - t_i ⟨s_i⟩_β)" in text("spiked_matrix")
+
+
+def test_a_named_result_has_a_square_for_its_terms():
+    said = theory("noisy_teacher").derivation["named.result"].claims
+    assert "((alpha + gamma*(S_w + 1))**2 - alpha)" in str(said[1])
