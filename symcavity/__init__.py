@@ -147,7 +147,7 @@ _SETS = (
 
 
 def __getattr__(name: str) -> Any:
-    """Load the convex sets, spectra, and what the worked systems offer, where they are first asked for."""
+    """Load the convex sets, spectra, and what the worked systems offer, at their first use."""
     if name in _SETS:
         return getattr(import_module("symcavity.shapes"), name)
     if name == "spectrum":

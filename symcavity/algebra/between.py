@@ -14,7 +14,7 @@ GUARD = 30  # bits
 
 
 class _Between(Function):
-    """A function of two ends that is written by ``phi``, and has code of its own in double."""
+    """A function of two ends that can be written by ``phi``, and has code of its own in double."""
 
     def _eval_evalf(self, prec: int) -> Expr | None:
         *order, u, v = self.args
@@ -38,10 +38,6 @@ class _Between(Function):
     def _mpmathcode(self, printer: Any) -> str:
         return f"({printer._print(self.rewrite(phi))})"  # noqa: SLF001 - SymPy's printing protocol
 
-    def _latex(self, printer: Any, exp: str | None = None) -> str:
-        text = str(printer.doprint(self.rewrite(phi)))
-        return text if exp is None else rf"\left({text}\right)^{{{exp}}}"
-
 
 class log_between(_Between):  # noqa: N801 - it is written like the mathematical function it is
     """The logarithm of the share of standard normal numbers between u and v, ``log(phi(0, v) - phi(0, u))``."""
@@ -52,6 +48,10 @@ class log_between(_Between):  # noqa: N801 - it is written like the mathematical
         """Return the derivative: a density over the share."""
         end = self.args[argindex - 1]
         return (-1) ** argindex * exp(-(end**2) / 2 - self) / sqrt(2 * pi)
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        text = str(printer.doprint(self.rewrite(phi)))
+        return text if exp is None else rf"\left({text}\right)^{{{exp}}}"
 
     def _eval_is_extended_real(self) -> bool | None:
         return True if all(a.is_extended_real for a in self.args) else None
@@ -68,6 +68,11 @@ class between(_Between):  # noqa: N801 - it is written like the mathematical fun
     """
 
     nargs = 3
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        n, u, v = (printer._print(a) for a in self.args)  # noqa: SLF001 - SymPy's printing protocol
+        power = f"^{{{exp}}}" if exp is not None else ""
+        return rf"\Psi_{{{n}}}{power}\left({u}, {v}\right)"
 
     def fdiff(self, argindex: int = 3) -> Expr:
         """Return the derivative in one of the ends."""

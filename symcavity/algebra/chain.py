@@ -86,7 +86,7 @@ class Chain:
         return self._taken[expr]
 
     def _named(self, expr: Expr, *, moving: bool = True) -> Expr:
-        """The step that an expression is, with its derivatives where they are asked for; itself, where it is short."""
+        """The step that an expression is, with its derivatives where they are requested; itself, where it is short."""
         if not expr.args:
             return expr
         if expr not in self._names:

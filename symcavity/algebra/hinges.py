@@ -56,7 +56,7 @@ def _is_power(factor: Expr, base: Expr) -> bool:
 def slope_of(expr: Expr, variable: Any) -> Expr:
     """The derivative of a function, without jumps that it does not have.
 
-    What jumps outside of its own case is no jump, and a sign times what vanishes with its argument is none.
+    A jump outside of its own case is not a jump, nor is a sign times a factor that vanishes with its argument.
 
     Examples
     --------

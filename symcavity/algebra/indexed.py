@@ -1,7 +1,7 @@
 """A small algebra of indexed sums: products of sums, pair averages, Kronecker contractions.
 
 Sums are SymPy ``Sum`` nodes, but SymPy's own ``doit`` and ``simplify`` are never called on them.  Every
-rule raises if it matches nothing, and every rule can be held against :func:`explicit`, which writes
+rule raises if it matches nothing, and every rule can be compared with :func:`explicit`, which writes
 the sums out.
 """
 
@@ -181,7 +181,7 @@ def average_pairs(
 
 
 def _apart(term: Expr) -> tuple[Expr, Sum | None]:
-    """What stands before the sum of a flat term, and the sum, if there is one."""
+    """The factor before the sum of a flat term, and the sum, if there is one."""
     outside, total = S.One, None
     for factor in Mul.make_args(term):
         if isinstance(factor, Sum):

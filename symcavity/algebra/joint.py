@@ -144,7 +144,7 @@ class NumberedAverage(GaussianAverage):
 
     @property
     def precision(self) -> tuple[str, str]:
-        """What is taken in double precision, and what has how many digits."""
+        """Which averages are taken in double precision, and the digits of the others."""
         return f"{self.title[0].lower()}{self.title[1:]}", "dps <= 15"
 
     @property
@@ -214,7 +214,7 @@ class JointAverage(NumberedAverage):
 
     @property
     def precision(self) -> tuple[str, str]:
-        """What is taken in double precision, and what has how many digits."""
+        """Which averages are taken in double precision, and the digits of the others."""
         return f"averages over a law of {len(self.law.unknowns)} states that are solved together", "dps <= 15"
 
     def scramble(self, number: int) -> dict[Any, Any]:

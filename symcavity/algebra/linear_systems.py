@@ -9,7 +9,7 @@ from sympy import Add, Dummy, Expr, Matrix, Mul, Piecewise, Pow, S, Symbol, lins
 
 
 def solve_linear(matrix: Any, right: Any, unknowns: Sequence[Symbol]) -> tuple[Expr, ...] | None:
-    """Return the solution of a linear system, in which unknowns may be left; None where there is none.
+    """Return the solution of a linear system, in which unknowns may be left; None if there is none.
 
     Functions and quantities of a site are symbols to the arithmetic: where two of them share an index, SymPy takes
     them for related, and works with expressions that it simplifies after each operation.

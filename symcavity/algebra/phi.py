@@ -210,7 +210,7 @@ class phi(Function):  # noqa: N801 - it is written like the mathematical functio
         except (ValueError, TypeError, NotImplementedError, AttributeError):
             return None
         out = phi_in(context(prec), int(n), value)
-        # an mpf goes into Float as its tuple: the precision is the one asked for
+        # an mpf goes into Float as its tuple: the precision is the requested one
         if hasattr(out, "_mpc_"):
             re, im = out._mpc_
             return Float._new(re, prec) + I * Float._new(im, prec)  # noqa: SLF001

@@ -120,7 +120,7 @@ class CellAverage(NumberedAverage):
 
     @property
     def precision(self) -> tuple[str, str]:
-        """What is taken in double precision, and what has how many digits."""
+        """Which averages are taken in double precision, and the digits of the others."""
         few = "up to two such fields at any dps"
         return f"averages over {len(self.zs)} fields that come back to one site", f"dps <= 15; {few}"
 

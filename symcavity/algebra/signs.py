@@ -87,7 +87,7 @@ def _sign_of(expr: Expr) -> int | None:
 
 
 def _by_few_values(expr: Expr) -> set[int | None] | None:
-    """The signs at all values of the quantities that take few; None where there are none, or too many.
+    """The signs at all values of the quantities that take few; None if there are none, or too many.
 
     What is averaged over them stands for one number: it has the sign that all values have.
     """

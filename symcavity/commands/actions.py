@@ -29,7 +29,7 @@ def load_system(args: argparse.Namespace) -> BipartiteSystem:
 
 
 def theory_of(args: argparse.Namespace, system: BipartiteSystem) -> Theory:
-    """Derive by the method that was asked for."""
+    """Derive by the requested method."""
     return system.naive() if args.method == "naive" else system.cavity()
 
 

@@ -42,7 +42,7 @@ def numbers_from_file(path: Path, name: str) -> Any:
 def read_npy(path: Path) -> np.ndarray:
     """Read an array of numbers from a ``.npy`` file; pickled objects are refused."""
     try:
-        # mapped, so that a header which claims more than the file holds is refused before memory is asked for
+        # mapped, so that a header which claims more than the file holds is refused before memory is allocated
         array = np.load(path, allow_pickle=False, mmap_mode="r" if path.stat().st_size else None)
         if isinstance(array, np.ndarray):
             array = np.array(array)
@@ -239,7 +239,7 @@ _TYPED = (
     (", system.simulate(values, N=..., until=...), run.compare(sim, ...)", ", with --N and --seeds for instances"),
     ("theory.evolve(values, until=...)", "symcavity evolve NAME name=value --until T"),
 )
-"""What is offered in Python only, and what stands for it on a command line."""
+"""Features of Python only, and their replacements on a command line."""
 
 
 def in_shell(text: str) -> str:

@@ -87,7 +87,7 @@ def _system(args: argparse.Namespace) -> BipartiteSystem:
 
 
 def _usual(system: BipartiteSystem) -> list[Any]:
-    """What is shown where nothing is asked for: means and squares of the states that were declared."""
+    """The default observables: means and squares of the states that were declared."""
     named = {**system.rewritten["clock"].meanings, **system.rewritten["emissions"].meanings}
     own = system.motion.updates if system.origin is None else system.origin.states
     states = [q for q in own if isinstance(q.family, Variable) and q not in named]

@@ -61,7 +61,7 @@ def _seeds(text: str) -> int | list[int]:
 
 
 def later(module: str, verb: str) -> Callable[[argparse.Namespace], int]:
-    """A command whose file is loaded once it is asked for."""
+    """A command whose file is loaded when it is used."""
 
     def run(args: argparse.Namespace) -> int:
         return int(getattr(import_module(f"symcavity.commands.{module}"), verb)(args))

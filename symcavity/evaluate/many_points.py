@@ -62,7 +62,7 @@ class PointByPoint:
         good = np.broadcast_to(True if valid is None else valid, grid[0].shape)
         if not good.any():
             return np.full(good.shape, np.nan) if good.shape else float("nan")
-        grid = tuple(np.where(good, a, a[good][0]) for a in grid)  # in place of points that are none
+        grid = tuple(np.where(good, a, a[good][0]) for a in grid)  # in place of points that are not finite
         out = np.where(good, self._together(grid), np.nan)
         for index in map(tuple, np.argwhere(good & ~np.isfinite(out))):
             try:

@@ -81,7 +81,7 @@ def exact_value(value: Any, name: str, dps: int) -> Any:
 
 
 def whole_number(value: Any, name: str, least: int, supported: str = "") -> int:
-    """Read a whole number that is not smaller than ``least``; texts, fractions and truth values are none."""
+    """Read a whole number that is not smaller than ``least``; texts, fractions and truth values are refused."""
     counted = isinstance(value, int | float | np.integer | np.floating | Fraction | Rational) or is_mpf(value)
     if not counted or isinstance(value, bool) or not abs(value) < LARGEST or value != int(value) or value < least:
         raise ValuesError(f"{name} = {value!r:.80}.", supported or f"a whole number of at least {least}")

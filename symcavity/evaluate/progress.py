@@ -32,7 +32,7 @@ def _is_seen() -> bool:
 
 
 class Counter:
-    """What of some work is done, and where it is told.
+    """The progress of some work, and where it is reported.
 
     Parameters
     ----------

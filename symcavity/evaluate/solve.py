@@ -268,7 +268,7 @@ def restored(
 ) -> Solution:
     """A solution that was pickled: as it was found; limits and samples are solved for again.
 
-    What was known to more digits than double is refined again when that is asked for.
+    What was known to more digits than double is refined again on request.
     """
     exact = {k: mp.mpf(v) if isinstance(v, float) else v for k, v in values.items()}
 

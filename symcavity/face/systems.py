@@ -81,7 +81,7 @@ class BipartiteSystem(WithInstances, SystemData):
         return Theory(self, naive=True)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What another process needs: a theory is derived again there, where one is asked for."""
+        """What another process needs: a theory is derived again there, if one is requested."""
         return {name: value for name, value in vars(self).items() if name not in ("_cavity", "_naive")}
 
     def cavity(self) -> Theory:

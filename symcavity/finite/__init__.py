@@ -14,11 +14,11 @@ _NAMES = {
     "plot_scatter": "plots",
     "plot_sweep": "sweep_plots",
 }
-__all__ = list(_NAMES)  # names that are loaded where they are first asked for
+__all__ = list(_NAMES)  # names that are loaded at their first use
 
 
 def __getattr__(name: str) -> Any:
-    """Load what simulations return, and their plots, where they are first asked for."""
+    """Load what simulations return, and their plots, at their first use."""
     if name in _NAMES:
         return getattr(import_module(f"symcavity.finite.{_NAMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

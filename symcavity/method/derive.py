@@ -312,7 +312,7 @@ def _effective(site: Site, make: StepMaker, *, dropped: bool) -> Step:
         f"{kind.key}.effective_law",
         "effective_law",
         claims,
-        data={"kind": kind, "pairs": [at_zero(p, kind) for p in site.law.pairs]},
+        data={"kind": kind, "pairs": [at_zero(p, kind) for p in site.law.pairs], "selves": max(1, len(site.means))},
         rests_on=(
             f"{kind.key}.cavity_equation",
             f"{kind.key}.naive_drop" if dropped else f"{kind.key}.self_coupling_mean",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sympy import Add, Expr, Mul, Sum, Symbol, cancel, fraction
+from sympy import Add, Expr, Mul, Sum, Symbol, cancel, degree, fraction
 
 from symcavity.algebra.factors import factor
 from symcavity.errors import NoClosedForm
@@ -152,9 +152,24 @@ def shortest(expr: Expr, *, grouped: bool = True) -> Expr:
 
 
 def _grouped(total: Expr) -> Expr:
-    """A sum with the factors of those of its terms that have a symbol, where that is shorter."""
-    parts = (total.as_independent(s, as_Add=True) for s in sorted(total.free_symbols, key=str) if total.is_Add)
-    return _shorter([total, *(rest + factor(mine) for rest, mine in parts)])
+    """A sum with the factors of its terms that have a symbol, or as a square and a rest, where that is shorter."""
+    symbols = sorted(total.free_symbols, key=str) if total.is_Add else []
+    parts = (total.as_independent(s, as_Add=True) for s in symbols)
+    squares = [form for s in symbols if (form := _completed(total, s)) is not None]
+    return _shorter([total, *(rest + factor(mine) for rest, mine in parts), *squares])
+
+
+def _completed(total: Expr, s: Symbol) -> Expr | None:
+    """A polynomial of second degree as the square of a line in a symbol, and a rest; None where a root is left."""
+    if not total.is_polynomial(s) or degree(total, s) != 2:
+        return None
+    bend, slope, level = (total.expand().coeff(s, power) for power in (2, 1, 0))
+    powers = factor(bend).as_powers_dict()
+    if not all(base.is_positive and (power / 2).is_Integer for base, power in powers.items()):
+        return None
+    root = Mul(*(base ** (power / 2) for base, power in powers.items()))
+    shift = cancel(slope / (2 * root))
+    return (root * s + shift) ** 2 + (level - shift**2).expand() if shift.is_polynomial() else None
 
 
 def _shorter(some: list[Expr]) -> Expr:

@@ -12,9 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Expr, Heaviside, Piecewise, S, Symbol, cancel, sign
+from sympy import Expr, Heaviside, Piecewise, Pow, S, Symbol, cancel, log, sign
 
+from symcavity.algebra.between import between, log_between
+from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
+from symcavity.algebra.phi import phi
 from symcavity.method.close import averaged_over, conditions
 from symcavity.method.naming import at_zero
 from symcavity.model.averages import Average, SiteResponse, expect
@@ -23,6 +26,7 @@ from symcavity.model.kinds import Kind
 from symcavity.model.quantities import SiteQuantity, Variable
 from symcavity.record.symbols import LabelSlope, LawFunction
 from symcavity.sites.site import Site
+from symcavity.sites.thermal.states import has_kinks
 from symcavity.sites.thermal.strategy import ThermalSolution, density
 from symcavity.sites.thermal.summed import weight_of
 
@@ -135,8 +139,13 @@ class NamedLaw:
 
 
 def named_law(site: Site) -> NamedLaw | None:
-    """The law of a site by its functions; None where it is not one implicit equation for one state."""
+    """The law of a site by its functions.
+
+    None where it is neither one implicit equation for one state nor a thermal mean over the sides of kinks.
+    """
     solution = site.solution
+    if isinstance(solution, ThermalSolution) and has_kinks(weight_of(site.problem)):
+        return _thermal_law(site)
     regions: tuple[Any, ...] = getattr(solution, "regions", ())
     if len(regions) != 1 or regions[0].implicit is None:
         return None
@@ -216,7 +225,7 @@ class NamedAverages:
         meanings = theory.order_parameters
         named = {Equation(s, value): Equation(s, self.of(meanings[s])) for s, value in theory.closures.items()}
         named |= dict(zip(theory.global_equations, self.conditions(theory.system), strict=True))
-        return {claim: new for claim, new in named.items() if integrates(claim)}
+        return {claim: new for claim, new in named.items() if integrates(claim) and new.difference.has(LawFunction)}
 
     def named_in(self, equations: Iterable[Equation]) -> list[tuple[Kind, NamedLaw]]:
         """The laws whose functions equations name."""
@@ -233,8 +242,21 @@ def with_names(theory: Any, equations: Iterable[Equation]) -> tuple[list[Equatio
 
 
 def integrates(claim: Any) -> bool:
-    """Whether an average over an implicit law stands in a claim, or a number of a step of one."""
-    return isinstance(claim, Equation) and claim.difference.has(ImplicitAverage)
+    """Whether an average over an implicit law stands in a claim, or a number of a step of one.
+
+    The mean between two ends of a Gaussian, and the logarithm of what lies there, are written out at such length, too.
+    """
+    if not isinstance(claim, Equation):
+        return False
+    averages = claim.difference.atoms(GaussianAverage)
+    return claim.difference.has(ImplicitAverage) or any(map(_divides_by_shares, averages))
+
+
+def _divides_by_shares(average: Expr) -> bool:
+    """Whether an average holds moments of a Gaussian between ends: they are divided by the share that lies there."""
+    body = average.args[0]
+    shares = [node.base for node in body.atoms(Pow) if node.exp.is_negative] + [*body.atoms(log)]
+    return body.has(between, log_between) or any(share.has(phi) for share in shares)
 
 
 def named_averages(sites: Mapping[Kind, Site]) -> NamedAverages | None:

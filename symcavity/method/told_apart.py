@@ -196,7 +196,7 @@ def _answers_alike(theory: Theory, site: Site) -> bool:
 
 
 def multiple(body: Expr, of: Expr) -> Expr | None:
-    """By what an expression is a multiple of another one, a number or a quenched parameter; None where it is none."""
+    """By what an expression is a multiple of another one, a number or a quenched parameter; None if it is not one."""
     if of == 0:
         return None
     ratio = cancel(body / of)

@@ -45,7 +45,7 @@ HIGHEST = 1000  # exponent of what varies
 
 
 def random_symbols() -> tuple[type, ...]:
-    """The class of SymPy's random variables: there are none before somebody has loaded its statistics."""
+    """The class of SymPy's random variables: there are none before its statistics are loaded."""
     stats = sys.modules.get("sympy.stats.rv")
     return (stats.RandomSymbol,) if stats else ()
 

@@ -56,7 +56,7 @@ class Extremum(Node):
         return f"{word}({body}, {point}{where}{' with ' + condition if condition else ''})"
 
     def _point(self, printer: Any) -> str:
-        """What is varied, as it stands in the body."""
+        """The varied quantity, as it occurs in the body."""
         own = sorted((q for q in self.body.atoms(SiteQuantity) if q.family.name == str(self.args[1])), key=str)
         point = printer.doprint(bold(own[0], own[0].indices[-1]) if own else self.args[1])
         return str(point) if own else f"\\bm{{{point}}}"

@@ -160,7 +160,7 @@ class SiteQuantity(FewValued, Expr):
 
     @property
     def indices(self) -> tuple[Expr, ...]:
-        """The indices of sites, then the component's; the time is none of them."""
+        """The indices of sites, then the component's, without the time."""
         return self.args[1:] if self.family.over is None else self.args[1:-1]
 
     @property

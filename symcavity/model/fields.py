@@ -92,7 +92,7 @@ class RandomField:
 
 
 def field_mark(kind: Kind) -> str:
-    """What stands for the fields that a kind of site hears; kinds that a user adds are told apart by their index."""
+    """The symbols of the fields that a kind of site hears; added kinds are distinguished by their index."""
     return "u" if kind == DATUM else "v" if kind == FEATURE else f"v_{kind.index}"
 
 

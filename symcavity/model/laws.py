@@ -48,7 +48,7 @@ class Weight:
     others : tuple of (SiteQuantity, SiteQuantity)
         Of an energy that is a square in several fields: those beside ``state``, each with the mean force on it.
     beside : tuple of SiteQuantity
-        Discrete states of a site that weighs a field: nobody hears them.
+        Discrete states of a site that weighs a field: no other site hears them.
     """
 
     beta: Expr

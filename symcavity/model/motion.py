@@ -95,7 +95,7 @@ def read_motion(
     shared: Sequence[Equation] = (),
     meanings: Mapping[SiteQuantity, Expr] | None = None,
 ) -> Motion:
-    """Read how a system moves, and check that it can; messages say what variables that nobody declared stand for.
+    """Read how a system moves, and check that it can; messages explain variables that the user did not declare.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def _check_beginning(
     initial: Mapping[SiteQuantity, Mapping[int, Expr]],
     written: _Written,
 ) -> None:
-    """Refuse states whose first values nobody gives."""
+    """Refuse states without initial values."""
     needed: list[tuple[SiteQuantity, int, Any, SiteQuantity | None]] = [
         (q, 0, f.as_sum, None) for law in laws.values() for f in law.fields for q in f.states()
     ]

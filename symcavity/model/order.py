@@ -67,7 +67,7 @@ def _matched(rows: Sequence[set[Any]]) -> dict[Any, int] | None:
 
 
 def _reached(start: int, tells: Mapping[int, Any], moves: Mapping[Any, set[int]]) -> set[Any]:
-    """What an equation tells, and what is told with the help of that."""
+    """The quantity that an equation gives, and those that follow from it."""
     found: set[Any] = set()
     waiting = {start}
     while waiting:

@@ -150,7 +150,7 @@ class Problem(ByContent):
         return self.rewritten["proportion"].is_mean
 
     def taken_over(self) -> dict[str, Any]:
-        """What a system that stands for this problem has from it: its titles, its names and what was rewritten."""
+        """The data that an equivalent system takes from this problem: titles, names and rewritings."""
         return {
             "fixed": self.fixed, "name": self.name, "says": self.says, "source": self.source, "cite": self.cite,
             "named": self.named, "rewritten": self.rewritten,

@@ -1,4 +1,4 @@
-"""What is refused of a problem that has been read."""
+"""Checks of a problem that has been read."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class Rewriting:
 
     @property
     def symbols(self) -> dict[Expr, Expr]:
-        """What each symbol that it brings in stands for: global variables, and quantities at their own sites."""
+        """The meaning of each symbol that it introduces: global variables, and quantities at their own sites."""
         return {}
 
     def observable(self, expr: Expr, _kind: Kind | None = None) -> Expr:
@@ -166,7 +166,7 @@ class Rewritten:
     Attributes
     ----------
     declaration : Declaration
-        What the last of them has left.
+        The result of the last of them.
     stages : dict
         By the key of each rewriting: it, and the declaration before and after it.
     """

@@ -22,7 +22,7 @@ def names_taken(q: Quenched, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def shared_in_part(q: Quenched, names: Sequence[str], part: Expr) -> list[Member]:
-    """What each copy has in the place of a quenched parameter of which the copies share a part.
+    """The parameter of each copy in the place of one of which the copies share a part.
 
     Values of a Gaussian have the correlation ``part`` between copies, as couplings do.  Those of any other law are the
     same in all copies with the probability ``part``, and drawn for each copy otherwise.  Either way the covariance

@@ -148,7 +148,7 @@ class _Binder(Node):
 
     @property
     def free_symbols(self) -> set[Any]:
-        """The free symbols; the bound index is none."""
+        """The free symbols, without the bound index."""
         found: set[Any] = (self.body.free_symbols - {self.components.index}) | self.args[3].free_symbols
         return found.union(*(arg.free_symbols for arg in self.args[4:]))
 

@@ -1,4 +1,4 @@
-"""What a system has to be, kind by kind: refused with what was found, before anything is derived."""
+"""Checks of a system, kind by kind, with errors that say what was found, before anything is derived."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Verdict:
     """What one witness says of a claim: the kind of check, whether it held, and the detail.
 
     ``ok`` is None where the check could not be made, as at no point that could be solved: nothing is said then.
-    ``digits`` says to how many digits a number was checked, where that is fewer than were asked for.
+    ``digits`` says to how many digits a number was checked, where that is fewer than requested.
     """
 
     kind: str

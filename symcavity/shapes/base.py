@@ -296,7 +296,7 @@ class Shape(ABC):
         return False
 
     def averages(self, k: float, cap: float = math.inf, rho: float = 0.0) -> dict[str, Any] | None:
-        """Return averages of projections in double by integrals of few dimensions; None where there are none.
+        """Return averages of projections in double by integrals of few dimensions; None if there are none.
 
         Parameters
         ----------
@@ -335,7 +335,7 @@ class Shape(ABC):
         raise ValuesError(f"{self!r} is averaged over samples.", "balls, segments and pairs of points")
 
     def softened(self, t: Array, k: float, rho: float) -> tuple[Array, Array, Projection] | None:
-        """Project with quadratic slack, by a set of the same kind; None where there is none.
+        """Project with quadratic slack, by a set of the same kind; None if there is none.
 
         Returns
         -------

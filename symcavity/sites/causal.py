@@ -228,7 +228,7 @@ class CausalSolution(Unbranched):
         return Add(*(_slope(expr, q) * answer for q, answer in answers if answer != 0))
 
     def _memory(self, h: Heard, named: SiteQuantity | None, time: Expr | None) -> Expr:
-        """What comes back of the responses up to now."""
+        """The feedback of the responses up to now."""
         out: Expr = S.Zero
         for k in h.feedback:
             t = k.through.time

@@ -85,7 +85,7 @@ def _put(form: Form, rule: dict[Any, Form]) -> Form:
 
 
 def _form(expr: Expr, unknowns: frozenset[Any]) -> Form | None:
-    """A linear expression with rational coefficients; None where it is none."""
+    """A linear expression with rational coefficients; None if it is not one."""
     out: Form = {}
     for term in Add.make_args(expr.expand()):
         number, rest = term.as_coeff_Mul()

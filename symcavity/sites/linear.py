@@ -98,7 +98,7 @@ def _spread(expr: Expr, moving: Sequence[Any]) -> Expr:
 
 
 def _inverse(matrix: Any) -> Any:
-    """The inverse of a matrix, by minors: elimination does not see what cancels; None where there is none."""
+    """The inverse of a matrix, by minors: elimination does not see what cancels; None if there is none."""
     entries = matrix.to_DM()
     unit = entries.eye(entries.shape, entries.domain).to_dense()
     # by its characteristic polynomial: what SymPy's `adj_det` makes of it fails where a coefficient is zero, and its
@@ -123,7 +123,7 @@ class LinearEnsemble(SiteEnsemble):
         return found if found is not None else super().at_site(body)
 
     def by_pairings(self, expr: Expr) -> Expr | None:
-        """The average of a polynomial in the states (Isserlis); None where it is none, or of high degree."""
+        """The average of a polynomial in the states (Isserlis); None if it is not one, or of high degree."""
         values = self.solution.regions[0].values
         marks = {q: Dummy(q.family.name, real=True) for q in values if expr.has(q)}
         if not marks:

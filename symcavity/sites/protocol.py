@@ -104,7 +104,7 @@ class Heard:
 
     @staticmethod
     def _remembered(k: Feedback) -> Expr:
-        """What comes back of all that the site has sent up to now."""
+        """The feedback of all messages of the site up to now."""
         t = k.through.time
         if t is None:
             return k.symbol * k.emission
@@ -145,7 +145,7 @@ class SiteProblem:
 
     @property
     def material(self) -> list[Expr]:
-        """What the law has to fix: states that were declared, and what the site sends."""
+        """The unknowns of the law: declared states, and the messages of the site."""
         sent = [k.emission for h in self.heard for k in h.feedback]
         return [*(q for q in self.law.unknowns if q not in self.auxiliary), *sent]
 

@@ -33,10 +33,10 @@ class Boundary:
     what : str
         What is lost on it.
     along, across : Symbol
-        The parameters; along is None where a single value was asked for.
+        The parameters; along is None if a single value is requested.
     points : tuple of (number, number, number)
         The value along, the boundary across, and its error: by how much the last extrapolation moved it, or the last
-        of the digits asked for.
+        of the requested digits.
     """
 
     what: str
@@ -111,9 +111,9 @@ def boundary(
     Raises
     ------
     ValuesError
-        For ranges that are none.
+        For invalid ranges.
     NotConverged
-        If nothing is lost in the range, or if what ends is not what was asked for.
+        If nothing is lost in the range, or if something else ends first.
 
     Notes
     -----

@@ -105,7 +105,7 @@ class Crossing:
 
     @property
     def _other(self) -> str:
-        """What else may be lost there: nothing that was asked for."""
+        """What else may be lost there: nothing that was requested."""
         others = [repr(word) for word in (STABILITY, FEASIBILITY) if word != self.what]
         return f"boundary({' or '.join(others)}, ...), or of an observable that vanishes there"
 
@@ -205,7 +205,7 @@ class Crossing:
                     {self.across: float(inner)},
                     hint=self._other,
                 )
-            if self.what == FEASIBILITY:  # a branch is not followed to its very end: that it ends is what was asked for
+            if self.what == FEASIBILITY:  # a branch is not followed to its very end: it suffices that it ends
                 outer = lost
             slack = max(10 * error, abs(outer - inner) if self.what != FEASIBILITY else 0)
             if end is None or not min(inner, outer) - slack <= end <= max(inner, outer) + slack:

@@ -43,7 +43,7 @@ class Optimum:
     value : mpf
         That of the observable.
     bound : str
-        ``''`` where the derivative vanishes; ``'lower'`` or ``'upper'`` at an end of the range that was asked for:
+        ``''`` where the derivative vanishes; ``'lower'`` or ``'upper'`` at an end of the requested range:
         beyond, the observable would be better still.
     solution : Solution
         The solved theory there.
@@ -82,7 +82,7 @@ def optimize(
     Raises
     ------
     ValuesError
-        For bounds that are none, a parameter that has a value, or several parameters.
+        For invalid bounds, a parameter that has a value, or several parameters.
     NotConverged
         If the optimum is at an end of the default range, or the observable is constant, or not finite somewhere.
     Infeasible
@@ -91,7 +91,7 @@ def optimize(
     Notes
     -----
     The range is looked at on a grid (of logarithms for a positive parameter); every change of sign of the exact
-    derivative between its points is followed to the digits asked for, and the best of them and of the ends is
+    derivative between its points is followed to the requested digits, and the best of them and of the ends is
     returned.  Two optima between neighbouring points of the grid would be missed.
     """
     over, low, high = checked_range(theory, over, values, bounds)

@@ -18,7 +18,7 @@ from symcavity.evaluate.solve import solve_theory
 from symcavity.method.theory import Theory
 from symcavity.model.kinds import in_units_of_n
 
-SPARE = 12  # digits beyond those asked for
+SPARE = 12  # digits beyond the requested ones
 ROUNDS = 3  # of more digits, where the linear equations cost them
 MOST = 200.0
 SINGULAR = 13.0  # those at which equations in double are degenerate

@@ -20,7 +20,7 @@ from symcavity.witness.site_minima import NODES, SEARCH, NotSearched, SiteCost, 
 FEWER = {1: 1, 2: 2, 3: 20}  # by how much it is coarser where more variables are searched for
 LEAST = 12  # nodes
 REACH, WIDTH = 7.5, 7.0  # of the grid, in standard deviations; of a search, asinh of the variable
-BEYOND = 1e100  # what a place costs where the cost is no number, and more the farther constraints are missed there
+BEYOND = 1e100  # the cost of a place where the objective is undefined, plus the violation of constraints
 MODULES = ["numpy", "scipy"]
 
 

@@ -208,7 +208,7 @@ def _along(matrix: np.ndarray, factors: np.ndarray) -> tuple[np.ndarray, np.ndar
 def _on_grids(
     theory: Any, side: Any, body: Expr, claimed: Expr, size: Symbol | None, *, squared: bool
 ) -> tuple[Any, int, str]:
-    """The same in double, on the first grid that shows the digits asked for, or the finest."""
+    """The same in double, on the first grid that shows the requested digits, or the finest."""
     count = min(len(heard_by(side, body)[1]), MANY)
     halves = halves_of(side, body)
     count = count if halves is None else PAIRED

@@ -56,7 +56,7 @@ def _holds_at_all_sites(side: Any, values: dict[Any, Any], laws: dict[Any, Any])
 
 
 def stationary_states(side: Any) -> set[Any]:
-    """What names the state at which the energy of a site is stationary: it has one minimum by assumption."""
+    """The symbol of the state at which the energy of a site is stationary: it has one minimum by assumption."""
     weight = side.law.weight
     cold = weight is not None and weight.is_cold
     return {b.implicit[0] for b in side.solution.branches if b.implicit} if cold else set()

@@ -60,7 +60,7 @@ def _hears(side: Any, expr: Expr) -> bool:
 def _owner(
     side: Any, factor: Expr, heard_by: Callable[[Any, Expr], tuple[Any, list[Symbol]]]
 ) -> tuple[Any, list[Symbol]]:
-    """The part that a factor belongs to, with its fields; None where there is none, or several."""
+    """The part that a factor belongs to, with its fields; None if there is none or more than one."""
     part, order = heard_by(side, factor)
     if part is not side.solution:
         return part, order

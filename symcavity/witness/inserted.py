@@ -91,7 +91,7 @@ class InsertedSite:
             yield {limits[0]: k}
 
     def answered(self, call: Callable[[], Any]) -> Any:
-        """What something is in the system that has answered to the new site."""
+        """The value of an expression in the system that has responded to the new site."""
         self.world.moved = self.move
         try:
             return call()

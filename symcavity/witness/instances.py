@@ -1,4 +1,4 @@
-"""Finite instances as a witness of a derivation: claims about averages, held against measured averages."""
+"""Finite instances as a witness of a derivation: claims about averages, compared with measured averages."""
 
 from __future__ import annotations
 

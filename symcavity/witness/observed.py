@@ -98,7 +98,7 @@ def _sourced(step: Step) -> Iterator[Any]:
 
 
 def _names(step: Step, source: Any) -> dict[Any, Expr]:
-    """What a record has by name, in the states of a site: as its own claims say, with rates as symbols."""
+    """The named quantities of a record in the states of a site, by its own claims, with rates as symbols."""
     found = step.evidence["observed"]
     own = {e.lhs: e.rhs for e in found.owned(source)}
     return {e.lhs: e.rhs.xreplace(own) for e in found.additions(source)}
@@ -228,7 +228,7 @@ def coincide(step: Step, _dps: int) -> list[Verdict]:
 
 
 def _claimed(step: Step, solution: Any, shared: Mapping[Any, float]) -> float:
-    """What the claims of a record say together: they are linear in what has a name."""
+    """The claims of a record as one linear system in the named quantities."""
     found, known = step.evidence["observed"], dict(shared)
     names: dict[Any, Expr] = {}
     for source_ in found.sources:

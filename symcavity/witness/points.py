@@ -189,12 +189,12 @@ def _settles(theory: Theory, values: dict[Any, Any]) -> bool:
 
 
 def solved_point(theory: Theory, dps: int, *, sized: bool = False) -> tuple[Any, int, str]:
-    """Solve a theory at the first seeded point that is feasible, with a number of sites where one is asked for.
+    """Solve a theory at the first seeded point that is feasible, with a number of sites if one is requested.
 
     Returns
     -------
     (solution, digits, where)
-        The digits that its formulas can be held to; the solution is None if no point was feasible.
+        The digits to which its formulas can be tested; the solution is None if no point was feasible.
     """
     numerical = any(_is_numerical(e.difference) for e in theory.equations)
     digits = 8 if numerical else dps - 10

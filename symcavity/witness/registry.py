@@ -16,7 +16,7 @@ Witness = Callable[[Step, int], list[Verdict]]
 
 WITNESSES: dict[str, list[Witness]] = {}
 
-EASY = 12  # digits below those asked for that a check may lose without another name
+EASY = 12  # digits below the requested ones that a check may lose without another name
 
 
 def witness(*rules: str) -> Callable[[Witness], Witness]:
@@ -36,7 +36,7 @@ def numeric(dps: int) -> str:
 
 
 def fewer(digits: int, dps: int) -> int | None:
-    """The digits that a check reached, where it has to say so: far fewer than were asked for, or fewer than ten."""
+    """The digits that a check reached, where it has to say so: far fewer than requested, or fewer than ten."""
     return None if digits >= min(dps, max(dps - EASY, FEW)) else digits
 
 
@@ -49,7 +49,7 @@ def to_digits(ok: bool, digits: int, dps: int, good: str, bad: str = "the two si
 def result(
     kind: str, ok: bool, good: str, bad: str = "the two sides differ", digits: int | None = None
 ) -> list[Verdict]:
-    """One verdict, with the detail that fits it, and the digits where they are fewer than were asked for."""
+    """One verdict, with the detail that fits it, and the digits where they are fewer than requested."""
     return [Verdict(kind, ok, good if ok else bad, digits)]
 
 

@@ -29,7 +29,7 @@ NOWHERE: Env = MappingProxyType({})
 
 
 class Open(ValueError):
-    """An expression holds something that this world has no number for."""
+    """An expression holds a symbol without a value in this world."""
 
 
 class Responding(ABC):
@@ -95,7 +95,7 @@ class Responding(ABC):
 
     @cached_property
     def _shares(self) -> dict[tuple[Any, int], Expr | None]:
-        """By kind and number of a field: its factor in the vector that the site hears; None where there is none."""
+        """By kind and number of a field: its factor in the vector that the site hears; None if there is none."""
         found: dict[tuple[Any, int], Expr | None] = {}
         for kind, law in self.system.laws.items():
             alone = len(law.fields) == 1 or not all(f.components for f in law.fields)

@@ -269,7 +269,7 @@ def _quotient(shape: Any, t: Any, which: int, bound: float, cap: float, rho: flo
 def saturated(step: Step, _dps: int) -> list[Verdict]:
     """The claims at explicit sets: difference quotients of projections with slack, which are minima indeed.
 
-    That they are is held against the optimality conditions, and not taken from the nearest points.
+    This is tested with the optimality conditions, and not taken from the nearest points.
     """
     side, response, theirs = site_of(step), step.evidence["response"], step.evidence["saturated"]
     solution, size = side.solution, side.solution.convex.components.size

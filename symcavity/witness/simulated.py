@@ -21,7 +21,7 @@ class _Witness:
 
 @cache
 def simulation_class(name: str) -> Any:
-    """Make a class of simulations that has the verb, when it is asked for: what it extends loads slowly."""
+    """Make a class of simulations that has the verb, when it is first used: what it extends loads slowly."""
     from symcavity.finite import simulation
 
     data = getattr(simulation, name)

@@ -1,6 +1,6 @@
 """Witnesses of the substitution: the senders' declared equations solved at explicit couplings and messages.
 
-What comes from all others is what a site hears where the senders do not hear it; nothing here splits a sum.
+The contribution of all others is the field of a site that the senders do not hear; nothing here splits a sum.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class World(Responding):
     moved : callable or None
         The change of a variable, by its key, in the system that has been disturbed.
     kink : callable or None
-        What stands for a kink of given arguments, if anything does.
+        The replacement of a kink with given arguments, if there is one.
     """
 
     def __init__(self, system: Any, seed: int, states: int | None = None, digits: int = DIGITS) -> None:

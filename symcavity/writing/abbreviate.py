@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -79,7 +79,8 @@ def shorten(
             part = parts_named[made.index(name)]
             shown, parts_named = ([_named(row, {name: part}, ()) for row in some] for some in (shown, parts_named))
             needless[name] = part
-    kept = [(name, part) for name, part in zip(made, parts_named, strict=True) if name not in needless]
+    meant = {name: part for name, part in zip(made, parts_named, strict=True) if name not in needless}
+    kept = [(name, meant[name]) for name in _in_order(shown, meant)]
     again = {name: name_of(len(known) + k + 1) for k, (name, _) in enumerate(kept)}
     shown, parts_named = ([_named(row, again, ()) for row in some] for some in (shown, [part for _, part in kept]))
     made = list(again.values())
@@ -87,6 +88,14 @@ def shorten(
     new = list(map(_definition, made, parts_named))
     used = {node for row in (*shown, *new) for node in _nodes(row)}
     return shown, [name for name in old if name in used], new
+
+
+def _in_order(shown: Sequence[Row], left: Mapping[FormulaNode, FormulaNode]) -> list[FormulaNode]:
+    """Names as a reader meets them: in the formulas first, then in what other names stand for."""
+    found = list(dict.fromkeys(node for row in shown for node in _nodes(row) if node in left))
+    for name in found:  # which grows
+        found += [node for node in dict.fromkeys(_nodes(left[name])) if node in left and node not in found]
+    return found
 
 
 def _short(left: Sequence[tuple[FormulaNode, FormulaNode]], _every: Sequence[Any]) -> list[FormulaNode]:
@@ -102,7 +111,7 @@ def _within_brackets(left: Sequence[tuple[FormulaNode, FormulaNode]], every: Seq
 
 
 def _inside(part: FormulaNode) -> FormulaNode:
-    """What an average is of; what is none as it is."""
+    """The body of an average; any other node unchanged."""
     core = part.base if isinstance(part, Script) else part
     return core.body if _is_average(part) and isinstance(core, Fence) else part
 

@@ -188,7 +188,7 @@ def _cleared(base: Add) -> tuple[Expr, Expr]:
 def signed(node: Any) -> Any:
     """The same with no sign in an average, and one form of what is divided by, or squared, so that like terms add.
 
-    What does not depend on the index of a sum stands before it; nothing is divided by a sum with fractions in it.
+    Factors that do not depend on the index of a sum are moved before it; no denominator holds fractions.
     """
     if not isinstance(node, Basic) or not node.has(Add, exp, GaussianAverage):
         return node

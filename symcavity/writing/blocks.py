@@ -111,7 +111,7 @@ class Wording:
     formula : callable
         Anything else.
     dash : str
-        What stands between the first and the last of a range.
+        The text between the first and the last of a range.
     """
 
     plain: Callable[[str], str]

@@ -69,7 +69,7 @@ def _named(z: Symbol) -> Symbol:
 
 
 def _in_brackets(body: Expr) -> Expr:
-    """What stands where a condition holds, and is zero elsewhere, as a product with the bracket of the condition."""
+    """An expression that is zero unless a condition holds, as a product with the bracket of the condition."""
     parts = {
         node: node.args[0][0] * Piecewise((S.One, node.args[0][1]), (S.Zero, True))
         for node in body.atoms(Piecewise) if len(node.args) == 2 and node.args[1] == (0, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Eq, Expr, Ge, Gt, Le, LessThan, Lt, Max, Ne, Piecewise, S, StrictLessThan, default_sort_key
+from sympy import Eq, Expr, Ge, Gt, Le, LessThan, Lt, Max, Mul, Ne, Piecewise, S, StrictLessThan, default_sort_key
 
 from symcavity.algebra.quotients import vanishes
 
@@ -52,7 +52,9 @@ def _within(value: Expr, here: dict[Any, set[str]]) -> Expr:
 
 
 def soft_threshold(node: Piecewise) -> Expr:
-    """What vanishes between two ends and is linear beyond them, by positive parts; other cases as they are."""
+    """What vanishes between two ends, or beyond one, and is linear elsewhere, by positive parts; other cases as is."""
+    if len(node.args) == 2:
+        return _positive_part(node)
     if len(node.args) != 3:
         return node
     (low, below), (middle, within), (high, _) = node.args
@@ -65,3 +67,16 @@ def soft_threshold(node: Piecewise) -> Expr:
     if any(s.has(x) for s in (*slopes, first, last)) or not all(map(vanishes, ends)):
         return node
     return slopes[1] * Max(0, x - last) - slopes[0] * Max(0, first - x)
+
+
+def _positive_part(node: Piecewise) -> Expr:
+    """A factor times a positive part for cases of which one is zero, and the other a multiple of its own condition."""
+    (value, condition), (rest, _) = node.args
+    if rest != 0 or _SIGNS.get(type(condition)) not in ("+", "-", "0+", "0-"):
+        return node
+    gap = (condition.gts - condition.lts).expand()
+    for factor in Mul.make_args(value):
+        for sign in (1, -1):
+            if factor.is_Add and (factor - sign * gap).expand() == 0:
+                return sign * value / factor * Max(0, sign * factor)
+    return node

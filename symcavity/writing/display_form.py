@@ -9,6 +9,7 @@ from typing import Any
 
 from sympy import (
     Abs,
+    Add,
     Basic,
     Dummy,
     Expr,
@@ -25,11 +26,13 @@ from sympy import (
     sign,
 )  # fmt: skip
 
+from symcavity.algebra.between import log_between
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.indexed import fresh_index
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.node import holds
 from symcavity.algebra.phi import phi
+from symcavity.algebra.tails import log_tail
 from symcavity.model.averages import Average, Expect, Fresh, SiteResponse
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Quenched, SiteQuantity, Variable, site_quantities
@@ -51,6 +54,7 @@ from symcavity.writing.cases import decided, soft_threshold
 from symcavity.writing.energies import in_lowest_terms, priced, priced_sum, with_squares
 from symcavity.writing.laws import with_named_laws
 from symcavity.writing.letters import with_free_letters
+from symcavity.writing.ordering import is_negative
 from symcavity.writing.over_parameters import OverParameters, over_parameters
 
 _DATA = ("branches", "values", "pairs", "variable")  # what is printed of the data of a step
@@ -138,7 +142,7 @@ def _even_powers(_derivation: Derivation) -> Rule:
 
 
 def _indexed(expr: Any) -> Any:
-    """What was declared, where a sum over all sites has another index than the site at which it stands."""
+    """A declared expression in which no sum over all sites uses the index of its own site."""
     aside = {node: Dummy() for node in expr.atoms(Sum, Average)}
     site = {index for q in site_quantities(expr.xreplace(aside)) for index in q.indices if index.is_Symbol}
     new = {}
@@ -154,13 +158,19 @@ def _moments(_derivation: Derivation) -> Rule:
     return _inside(lambda n, k: phi(n, over_each(over_one(spread(k)))), phi)
 
 
+def _shares(_derivation: Derivation) -> Rule:
+    """What an exponent holds as the logarithm of a share of a Gaussian is a factor."""
+    shares = [_inside(lambda *args, kind=kind: kind(*args).rewrite(phi), kind) for kind in (log_between, log_tail)]
+    return lambda expr: shares[1](shares[0](expr))
+
+
 def _fractions(_derivation: Derivation) -> Rule:
     """So have those that came to have them."""
     return _inside(lambda n, k: phi(n, over_each(over_one(k))), phi)
 
 
 def _means(_derivation: Derivation) -> Rule:
-    """What the terms of an averaged factor share, and is the same for all sites, stands before the average."""
+    """Common factors of an averaged sum that are the same for all sites are moved before the average."""
 
     def made(body: Any, *rest: Any) -> Expr:
         factors = Mul.make_args(Mul(*map(over_one, Mul.make_args(body))))
@@ -182,7 +192,7 @@ def _roots(_derivation: Derivation) -> Rule:
 
 
 def _exponents(_derivation: Derivation) -> Rule:
-    """What all terms of an exponent share stands before them."""
+    """Common factors of an exponent are moved before its terms."""
     return _inside(lambda power: exp(with_shared_front(power)), exp)
 
 
@@ -249,15 +259,46 @@ def _thermal(derivation: Derivation) -> Rule:
 
 
 def _energies(_derivation: Derivation) -> Rule:
-    """Prices stand beside what they are added to, forces are in lowest terms, shares are factored."""
+    """Prices come after the terms to which they are added, forces are in lowest terms, shares are factored."""
     sums, prices = _replacing(priced_sum, Sum), _replacing(priced, Piecewise)
-    forces = _replacing(in_lowest_terms, Expect)
-    return lambda expr: by_shares(forces(prices(sums(expr))))
+    forces, bare = _replacing(in_lowest_terms, Expect), _replacing(_without_given, Expect)
+    return lambda expr: by_shares(bare(forces(prices(sums(expr)))))
+
+
+def _without_given(mean: Expect) -> Expr:
+    """A thermal average with the factors before it that do not fluctuate: numbers, parameters, quenched ones."""
+    factors = Mul.make_args(mean.args[0])
+    still = [f for f in factors if f.is_number or type(f) is Symbol or _is_quenched(f)]
+    return Mul(*still, Expect(Mul(*(f for f in factors if f not in still)))) if len(still) < len(factors) else mean
+
+
+def _is_quenched(factor: Expr) -> bool:
+    return isinstance(factor, SiteQuantity) and isinstance(factor.family, Quenched)
 
 
 def _squares(_derivation: Derivation) -> Rule:
     """Three terms of a sum that are a square are written as one."""
     return with_squares
+
+
+def _mirrored_averages(_derivation: Derivation) -> Rule:
+    """Two averages that differ by the sign of their variable are one: of a symmetric Gaussian."""
+
+    def turned(average: GaussianAverage) -> GaussianAverage:
+        body, z = average.args
+        return GaussianAverage(body.xreplace({z: -z}), z)
+
+    def minuses(average: GaussianAverage) -> int:
+        body, z = average.args
+        return sum(term.has(z) and is_negative(term) for node in body.atoms(Add) for term in node.args)
+
+    def one(expr: Expr) -> Expr:
+        found = {node for node in expr.atoms(GaussianAverage) if type(node) is GaussianAverage}
+        pairs = ((node, turned(node)) for node in found)
+        both = [(node, other) for node, other in pairs if other != node and other in found]
+        return expr.xreplace({node: min((node, other), key=lambda a: (minuses(a), str(a))) for node, other in both})
+
+    return one
 
 
 def _turned_averages(_derivation: Derivation) -> Rule:
@@ -280,9 +321,9 @@ def _arranged(_derivation: Derivation) -> Rule:
 
 
 PARTS = (_cases, _of_signs, _of_parts, _thresholds, _thermal, _energies)
-ANYWHERE = (other_letters, _moments, over_parameters, _by_sources, *PARTS)
+ANYWHERE = (other_letters, _shares, _moments, over_parameters, _by_sources, *PARTS)
 LAST = (_means, _arranged, _roots, _fractions, _exponents)
-SIDES = (_alike, *ANYWHERE, own_names, _turned_averages, _even_powers, _squares, *LAST)
+SIDES = (_alike, *ANYWHERE, own_names, _mirrored_averages, _turned_averages, _even_powers, _squares, *LAST)
 
 
 def _once(steps: Sequence[Step], parameters: Iterable[tuple[Any, Any]]) -> tuple[Step, ...]:

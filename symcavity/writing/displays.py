@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from sympy import Add, S, Sum
 
 from symcavity.algebra.joint import JointAverage
-from symcavity.algebra.phi import phi
 from symcavity.method.close import kind_of_body, over_sites
 from symcavity.method.declared import declaration, sources
 from symcavity.method.named_laws import field_at, with_names
@@ -93,8 +92,7 @@ def theory_html(theory: Theory) -> str:
     meanings = meanings_html(theory.introduced | {s: m for s, m in shown.parameters if s not in alike.others})
     others = "<p>What is written for some components holds for any others in their places.</p>" if alike else ""
     every = [e for e in shown.results if not alike.stood_for(e)]
-    moments = any(e.rhs.has(phi) or e.lhs.has(phi) for e in every)
-    said = [*([*say("notation.moments"), " "] if moments else []), *notation(every, set())]
+    said = notation(every, set())
     words = f"<p>{inline(said)}</p>" if said else ""
     return f"<p>{method}{name}</p>{meanings}<p>closed by</p>{_closed(every)}{_laws(theory)}{words}{others}"
 

@@ -18,7 +18,7 @@ _FEW = 8  # terms of a sum in which a square is looked for
 
 
 def numerator(total: Expr) -> Expr:
-    """What vanishes with a rational function, where that has two terms."""
+    """The numerator of a rational function, if that has two terms."""
     nodes = {node for node in total.atoms(Function, Node) if not isinstance(node, AtStep)}
     if nodes or not total.is_Add or len(total.args) < 3 or total.count_ops() > _LONG:
         return total

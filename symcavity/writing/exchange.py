@@ -104,7 +104,7 @@ def derivation_json(derivation: Derivation, checked: Iterable[Checked] | None = 
 
 
 def _asked(derivation: Derivation, write: Encoder) -> dict[str, Any]:
-    """What was asked for beside the theory: two sites over what varies, the scatter of a minimum or of observables."""
+    """The requests beside the theory: two sites over what varies, the scatter of a minimum or of observables."""
     last = derivation.steps[-1].evidence
     if (pair := last.get("pair")) is not None:
         over = [q if isinstance(q, Time) else q.at_site() for q in pair.over]

@@ -171,7 +171,8 @@ def _self_coupling(step: Step) -> Facts:
 
 @facts_of("effective_law")
 def _effective_law(step: Step) -> Facts:
-    return {"dropped": any(key.endswith(".naive_drop") for key in step.rests_on)}
+    selves = step.data.get("selves", 1)
+    return {"dropped": any(key.endswith(".naive_drop") for key in step.rests_on), "selves": selves}
 
 
 @facts_of("interpretation")

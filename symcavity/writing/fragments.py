@@ -50,7 +50,7 @@ class Emphasis:
 
 @dataclass
 class Prose:
-    """What stands before the claims of a step, and the reason after them.
+    """The text before the claims of a step, and the reason after them.
 
     ``again`` stands before them in place of ``before`` where the step before was of the same rule.
     """

@@ -38,7 +38,7 @@ _CLOSE = r"""\setlength{\textheight}{25.3cm}
 _TYPOGRAPHY = {char: f"${command}$" for char, command in LETTERS.items()} | {
     "\u00a0": "~",
     "…": "\\ldots{}", "–": "--", "—": "---", "“": "``", "”": "''", "’": "'", "é": "\\'e", "ï": "\\\"{\\i}",
-    "²": "$^2$", "√": "$\\surd$", "−": "$-$", "<": "$<$", ">": "$>$",
+    "²": "$^2$", "√": "$\\surd$", "⟨": "$\\langle$", "⟩": "$\\rangle$", "−": "$-$", "<": "$<$", ">": "$>$",
 }  # fmt: skip
 _SIZES = ((1.45, "\\scriptsize"), (1.22, "\\footnotesize"), (1.06, "\\small"))
 
@@ -123,7 +123,15 @@ def step_latex(step: Step) -> str:
 
 def words(sentence: str) -> str:
     """Return plain words as LaTeX."""
-    return "".join(_TYPOGRAPHY.get(char, char) for char in escape_tex(sentence))
+    averaged = re.sub(r"<([^<>\s][^<>]*)>", "⟨\\1⟩", sentence)
+    written = "".join(_TYPOGRAPHY.get(char, char) for char in escape_tex(averaged))
+    return re.sub(r"\$\\surd\$(?:(\w+)|\(([^()]*)\)|(\$\\langle\$.*?\$\\rangle\$))", _root, written)
+
+
+def _root(found: re.Match[str]) -> str:
+    """A root of a number, a letter or what stands in brackets, as TeX."""
+    body = (found[1] or found[2] or found[3]).replace("\\langle$", "\\langle ").replace("$", "")
+    return f"$\\sqrt{{{body}}}$"
 
 
 def _math(obj: Any) -> str:
@@ -172,7 +180,7 @@ def _continued(steps: Iterable[list[Block]]) -> list[list[Block]]:
 
 
 def _blocks(blocks: Sequence[Block]) -> list[str]:
-    """What follows a display goes on with its paragraph."""
+    """Text after a display continues its paragraph."""
     out: list[str] = []
     for place, block in enumerate(blocks):
         if isinstance(block, Display):

@@ -18,7 +18,7 @@ from symcavity.sites.thermal.summed import weight_of
 def with_named_laws(derivation: Derivation) -> Derivation:
     """Return the derivation with averages over implicit laws as averages of the functions that the laws define."""
     theory = next((s.evidence["theory"] for s in derivation.steps if "theory" in s.evidence), None)
-    if theory is None or not any(step.rule in ("implicit", "fluctuation") for step in derivation.steps):
+    if theory is None or not any(step.rule in ("implicit", "fluctuation", "thermal_sum") for step in derivation.steps):
         return derivation
     averages = named_averages(theory.inserted)
     if averages is None:
@@ -49,7 +49,7 @@ class _Laws:
             own = law.defined(kind)
             others = [c for c in step.claims if c.lhs not in {e.lhs for e in own}]
             return replace(step, claims=(*others, *own), data={**step.data, **law.told(kind)})
-        if law is not None and step.rule == "fluctuation":
+        if law is not None and step.rule in ("fluctuation", "thermal_sum"):
             return replace(step, claims=(*step.claims, *law.defined(kind)), data={**step.data, **law.told(kind)})
         if not any(map(integrates, step.claims)):
             return step

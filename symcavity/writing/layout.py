@@ -53,6 +53,7 @@ def layout(derivation: Derivation) -> Document:
     derivation = as_shown(derivation)
     meanings = [(s, m) for s, m in derivation.parameters if isinstance(m, Expr)]
     numbers = Numbering(meanings, derivation.cite, Alike(derivation))
+    numbers.notation |= {"moments" for step in derivation.steps if step.rule == "truncated_moments"}
     parameters = tuple((s, m) for s, m in derivation.parameters if s not in numbers.alike.others)
     opening = tuple(map(numbers.cited, _opening(derivation, parameters, bool(numbers.alike))))
     if derivation.brief:  # without a list of assumptions, that of one state is stated at the beginning
@@ -190,7 +191,7 @@ def _step_blocks(step: Step, numbers: Numbering) -> tuple[Block, ...]:
 def _lead(
     step: Step, said: Prose, numbers: Numbering, old: Sequence[Any], new: Sequence[Any], span: Span | None
 ) -> Fragments | None:
-    """What stands before the equations of a step, and what it cites; None of a step that says nothing new."""
+    """The text before the equations of a step, and its citations; None if the step says nothing new."""
     there = dict.fromkeys(numbers.shown[said_by(claim)] for claim in old)
     known = numbers.joined(there)
     rests = span and numbers.span(step.rests_on, there)  # nothing follows from itself
@@ -236,7 +237,7 @@ def _running(before: Fragments, step: Step, numbers: Numbering) -> list[Block]:
 
 
 def _citing(before: Fragments, known: Span, *, verb: bool) -> Fragments:
-    """What stands before equations, and where those of them stand that are not written again."""
+    """The text before equations, and references to those that are not written again."""
     lead = _unended(before)
     verb = verb or (isinstance(lead[-1], str) and lead[-1].split()[-1:] in _VERBS)
     which = " " if verb else ", which are " if known.several else ", which is "

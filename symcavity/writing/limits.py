@@ -1,4 +1,4 @@
-"""What a node of a document may be: the sorts of its arguments, and how large what it stands for may grow.
+"""The allowed nodes of a document: the types of their arguments, and bounds for the size of their values.
 
 A document may come from anybody.  SymPy's constructors execute a text where they expect an expression, and evaluate a
 power of huge integers before anybody hears of it, so that both are looked at before a class is called.
@@ -161,7 +161,7 @@ class FormulaSize:
     depth, size : int
         Of its tree.
     digits : float
-        A bound for the digits of a number; negative where it is none.
+        A bound for the digits of a number; negative if it is not a number.
     terms : int
         Of its sums, multiplied out.
     """

@@ -7,10 +7,12 @@ from typing import Any
 
 from sympy import Basic, Heaviside, Max, preorder_traversal
 
+from symcavity.algebra.between import between
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.implicit import ImplicitAverage
 from symcavity.algebra.joint import JointAverage
 from symcavity.algebra.lowest import FollowedAverage, LowestAverage
+from symcavity.algebra.phi import phi
 from symcavity.model.averages import condition_of
 from symcavity.model.equations import Equation
 from symcavity.writing.fragments import Fragments
@@ -20,6 +22,8 @@ _NOTATION: dict[str, Callable[[Any], bool]] = {
     "positive_part": lambda node: isinstance(node, Max) and 0 in node.args,
     "indicator": lambda node: condition_of(node) is not None,
     "step": lambda node: isinstance(node, Heaviside),
+    "moments": lambda node: isinstance(node, phi),
+    "between": lambda node: isinstance(node, between),
     "gaussian": lambda node: type(node) is GaussianAverage,
     "joint": lambda node: isinstance(node, JointAverage),
     "implicit": lambda node: isinstance(node, ImplicitAverage),
@@ -30,7 +34,7 @@ _NOTATION: dict[str, Callable[[Any], bool]] = {
 
 
 def meanings(claims: Iterable[Any], said: set[str]) -> Fragments:
-    """Return what the notation in some claims means, as far as nobody has said it; adds to what was said."""
+    """Return the meaning of the notation in some claims, as far as it was not said before; adds to what was said."""
     nodes: list[Any] = []
     for claim in claims:
         for part in claim if isinstance(claim, tuple) else (claim,):

@@ -92,7 +92,7 @@ class Numbering:
         return Cite(fragment.work, places.index(_place(fragment.work)) + 1)
 
     def holds_only(self, entry: tuple[str, int], claims: Iterable[Any]) -> bool:
-        """Whether a number stands beside some of these claims, and beside no other."""
+        """Whether a number belongs to some of these claims, and to no other."""
         known = {*map(said_by, claims)}
         return all(said in known for said, other in self.shown.items() if other == entry)
 

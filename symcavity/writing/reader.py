@@ -1,6 +1,6 @@
 """Reads the LaTeX that others wrote: names of symbols, what nodes of SymPy print, and formulas in sentences.
 
-What was printed before is given as trees: a mark stands for each, so that nothing is read twice.
+Parts that were printed before are given as trees: a mark stands for each, so that nothing is read twice.
 """
 
 from __future__ import annotations

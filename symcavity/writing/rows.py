@@ -11,6 +11,7 @@ from sympy import Add, Dummy, Expr, Function, Mul, S, Sum, Symbol, count_ops, ex
 from sympy.core.relational import Relational
 
 from symcavity.algebra.factors import factor
+from symcavity.model.averages import Average
 from symcavity.model.equations import Equation
 from symcavity.model.quantities import Global
 from symcavity.record.order_parameters import OrderParameter
@@ -97,7 +98,7 @@ def solved(total: Expr) -> Equation | None:
     """What says that a sum vanishes, by what is known of it: one name, what is given, or two terms; a law stays."""
     sums = total.atoms(Sum)
     total = total.xreplace({part: -part.func(-part.function, *part.limits) for part in sums if is_negative(part)})
-    total = numerator(total)
+    total = numerator(total).primitive()[1]
     terms = Add.make_args(total)
     if len(terms) < 2 or speaks_of_sites(total.xreplace({part: Dummy() for part in total.atoms(Sum)})):
         return None
@@ -110,6 +111,10 @@ def solved(total: Expr) -> Equation | None:
         return Equation(name, sign * number * name / term * (sign * rest))
     if (form := _by_itself(terms)) is not None:
         return form
+    bare = [term for term in terms if isinstance(term.as_coeff_Mul()[1], _UNKNOWN)]
+    if len(bare) == 1 and len(terms) == 2 and (total - bare[0]).has(Function, Average):  # q = <f(q)>
+        number, name = bare[0].as_coeff_Mul()
+        return Equation(name, (bare[0] - total) / number)
     given = Add(*filter(is_given, terms))
     if given == 0 and len(terms) == 2 and width(tree(total)) <= PAGE / 2:
         given = max(terms, key=count_ops)

@@ -1,4 +1,4 @@
-"""The printer that makes trees of SymPy's expressions, whoever knows how they are written."""
+"""The printer that makes trees of SymPy's expressions, by its own methods, SymPy's, or those of the nodes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class TreePrinter(LatexPrinter):
         return self.emptyPrinter(expr)
 
     def emptyPrinter(self, expr: Any) -> Row:
-        """Print what nobody knows how to print by its own string."""
+        """Print an object without a printer by its string."""
         return beside(Atom("id", str(expr), f"\\mathtt{{{escape_tex(str(expr))}}}", "tt"))
 
 

@@ -67,6 +67,15 @@ IDENTITIES = {
 }
 
 
+@pytest.mark.parametrize(("name", "order"), [("both tails", 0), ("reflection", 3)])
+def test_a_reflection_is_said_in_words(name, order):
+    """A power of order zero is not written."""
+    said = str(prove(*IDENTITIES[name]))
+    assert f"the moment of order {order} over the whole line" in said
+    assert "**0" not in said
+
+
+
 @pytest.mark.parametrize("name", IDENTITIES)
 def test_true_identities_are_proved_and_their_falsified_forms_are_not(name):
     lhs, rhs = IDENTITIES[name]

@@ -4,6 +4,7 @@ Tasks that share their support by ``max(|w_1|, |w_2|)`` (S. N. Negahban and M. J
 57, 3841, 2011): the multipliers of the bounds are not unique there, the weights are.
 """
 
+import re
 from functools import cache
 
 import numpy as np
@@ -76,11 +77,31 @@ def test_the_multipliers_have_no_average():
         tasks(*SPELLINGS["sizes"]).cavity().solve(VALUES)[average(Feature("nu")[i] ** 2)]
 
 
-def test_one_field_that_is_heard_by_both_weights():
-    """Where the data hear one of the two alone, the law is laid out by branches, which do not overlap."""
+def one_field():
     y, s = Quenched("y", mu, law={1: HALF, -1: HALF}), Quenched("s", i)
     loss = Sum((1 - y[mu] * heard(x, w[i])) ** 2, (mu, 1, P)) / 2 - Sum(s[i] * v[i], (i, 1, N)) / 2
-    problem = ConvexProblem(loss + Sum(c * Max(Abs(w[i]), Abs(v[i])) + v[i] ** 2 / 2, (i, 1, N)))
+    return ConvexProblem(loss + Sum(c * Max(Abs(w[i]), Abs(v[i])) + v[i] ** 2 / 2, (i, 1, N))), s
+
+
+@pytest.mark.parametrize("name", ["sizes", "a bound", "one field", "two bounds"])
+def test_a_record_says_that_its_multipliers_are_one_choice_of_several(name):
+    """Of the bounds of a box no two meet, so that its multipliers are unique."""
+    box = ConvexProblem(Sum((1 - heard(x, w[i])) ** 2, (mu, 1, P)) / 2, [w[i] >= -1, w[i] <= 1])
+    problem = box if name == "two bounds" else one_field()[0] if name == "one field" else tasks(*SPELLINGS[name])
+    said = " ".join(str(problem.cavity().derivation["feature.solution"]).split())
+    assert ("are not unique" in said) is (name != "two bounds")
+    assert ("One choice of them is written" in said) is (name == "one field")
+    assert "which has one solution" not in said
+
+
+def test_the_states_of_bounds_that_meet_are_in_lowest_terms():
+    numbers = re.findall(r"\d{3,}", str(one_field()[0].cavity().derivation["feature.solution"].claims))
+    assert not numbers
+
+
+def test_one_field_that_is_heard_by_both_weights():
+    """Where the data hear one of the two alone, the law is laid out by branches, which do not overlap."""
+    problem, s = one_field()
     values = {alpha: 2, c: HALF, s: {1: HALF, -1: HALF}}
     theory = problem.cavity()
     assert not theory.derivation.verify().failed

@@ -1,5 +1,6 @@
 """What derivations say, where it depends on the system: words that stand only where they are true."""
 
+import re
 from importlib import import_module
 
 import pytest
@@ -12,6 +13,7 @@ from symcavity.finite.compare import default_observables
 from symcavity.finite.labels import label_tex
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import FEATURE
+from symcavity.writing.latex import words as in_tex
 
 w, t, h = Feature("w"), Quenched("t", i), Datum("h")
 
@@ -93,7 +95,6 @@ def sentence_in(name, words):
         ("only the diagonal of the response matrix survives", "gardner", "structured_network"),
         ("nothing survives: the couplings on the way out are uncorrelated", "structured_network", "gardner"),
         ("Different couplings are independent of each other", "structured_network", "gardner"),
-        ("through fresh couplings R_a0 and L_0a", "structured_network", None),
         ("For every A > 0 the same states", "gardner", "sign_teacher"),
         ("a set of full dimension never is", "manifold", "gardner"),
         ("The law jumps with h₂⁰", "sign_teacher", "noisy_teacher"),
@@ -104,6 +105,13 @@ def sentence_in(name, words):
         ("which leaves out the third regime", "manifold", "gardner"),
         ("moves them by terms of order 1/N only", "clusters_hinge", "gardner"),
         ("The variables M_mw, b and ν, which all sites share, are self-averaging", "clusters_hinge", "gardner"),
+        ("Message passing needs this", "gardner", "chaotic_network"),
+        ("and the global variables", "clusters_hinge", "gardner"),
+        ("survives: the couplings on the way out are uncorrelated", "group_lasso", "random_features"),
+        ("through fresh couplings R_a0 and L_0a", "structured_network", "gardner"),
+        ("with the self-couplings at their means", "logistic_teacher", "gardner"),
+        ("It has one unknown", "driven_network", "gardner"),
+        ("We measure the variable that all sites share", "output_bias", "clusters_hinge"),
         ("The kinds of sites take turns", "gardner", "rectified_network"),
         ("are quenched: given for each site", "kernel_ridge", "gardner"),
         ("is drawn once and then held fixed", "clusters_hinge", "kernel_ridge"),
@@ -112,6 +120,40 @@ def sentence_in(name, words):
 def test_sentences_stand_where_they_hold_and_nowhere_else(words, where, elsewhere):
     assert sentence_in(where, words)
     assert elsewhere is None or not sentence_in(elsewhere, words)
+
+
+@pytest.mark.parametrize("name", ["logistic_teacher", "bayes_perceptron", "driven_network"])
+def test_works_have_the_numbers_in_the_order_in_which_they_are_cited(name):
+    tex = import_module(f"symcavity.derivations.{name}").problem.cavity().derivation.to_latex(detail="paper")
+    first = list(dict.fromkeys(map(int, re.findall(r"cite\{ref(\d+)\}", tex))))
+    assert first == sorted(first)
+
+
+@pytest.mark.parametrize("name", ["bayes_perceptron", "wishart_resolvent"])
+def test_letters_for_parts_of_formulas_come_in_the_order_in_which_they_are_met(name):
+    tex = import_module(f"symcavity.derivations.{name}").problem.cavity().derivation.to_latex(detail="paper")
+    first = list(dict.fromkeys(map(int, re.findall(r"mathcal\{A\}_\{(\d+)\}", tex))))
+    assert first
+    assert first == sorted(first)
+
+
+def test_two_averages_that_differ_by_the_sign_of_their_variable_are_one():
+    said = text("spiked_matrix")
+    assert "ν - ζ" not in said
+    assert "M_st = ⟨tanh(λ M_st/2 + ν + ζ √(λ q_m))⟩_ζ" in said
+
+
+@pytest.mark.parametrize(("name", "defined"), [("logistic_teacher", True), ("gardner", False)])
+def test_truncated_moments_are_defined_once(name, defined):
+    """In words where no step writes averages in them."""
+    paper = import_module(f"symcavity.derivations.{name}").problem.cavity().derivation.to_latex(detail="paper")
+    assert ("$\\phi_{n}(x)$ is the average of" in paper) is defined
+    assert ("is the standard Gaussian measure" in paper) is not defined
+
+
+def test_roots_and_averages_in_what_is_found_are_those_of_tex():
+    assert in_tex("a signal √5, β² < √(N/K)") == "a signal $\\sqrt{5}$, $\\beta$$^2$ $<$ $\\sqrt{N/K}$"
+    assert in_tex("√<v²/Δ> and <t²>") == "$\\sqrt{\\langle v^2/\\Delta\\rangle}$ and $\\langle$t$^2$$\\rangle$"
 
 
 def test_coefficients_in_which_a_problem_is_stated_are_introduced():
@@ -127,7 +169,7 @@ def test_coefficients_in_which_a_problem_is_stated_are_introduced():
 def test_a_linear_law_of_several_states_is_not_solved_by_iteration(linear):
     data = {"kind": FEATURE, "unknowns": [w[0]], "fields": [t[0]], "linear": linear}
     said = str(Step("feature.solution", "joint", (Equation(w[0], t[0]),), data=data))
-    assert ("They are linear" in " ".join(said.split())) is linear
+    assert ("The equations are linear" in " ".join(said.split())) is linear
     assert ("Newton" in said) is not linear
 
 
@@ -149,3 +191,16 @@ def test_papers_state_replica_symmetry_where_it_is_assumed(name, states):
     """They have no list of assumptions; of a convex problem the one minimum is proved."""
     paper = import_module(f"symcavity.derivations.{name}").problem.cavity().derivation.to_latex(detail="paper")
     assert ("replica symmetry" in " ".join(paper.split())) is states
+
+
+def test_cases_that_end_where_they_vanish_are_positive_parts():
+    assert "g⁰ = [1 - η₁⁰ sign(η₂⁰ + I₂⁰) - sign(η₂⁰ + I₂⁰) I⁰]_+ sign(η₂⁰ + I₂⁰)/S^w" in text("sign_teacher")
+
+
+def test_factors_that_do_not_fluctuate_stand_before_a_thermal_mean():
+    assert "0 = Σ_i (M_st - t_i ⟨s_i⟩_β)" in text("spiked_matrix")
+
+
+def test_a_named_result_has_a_square_for_its_terms():
+    said = theory("noisy_teacher").derivation["named.result"].claims
+    assert "((alpha + gamma*(S_w + 1))**2 - alpha)" in str(said[1])

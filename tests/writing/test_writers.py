@@ -169,7 +169,7 @@ def test_what_is_found_stands_once_at_the_beginning():
     said = replace(s.sample(), says="At κ = 0,\n 50 % of\tall\xa0w_i <= √2; {not} $x$ \\input{x}.")
     plain, latex, html = " ".join(derivation_text(said).split()), document(said), page(said)
     assert plain.count("At κ = 0, 50 % of all w_i <= √2; {not} $x$ \\input{x}. We derive") == 1
-    assert latex.count("\\noindent At $\\kappa$ = 0, 50 \\% of all~w\\_i $<$= $\\surd$2; \\{not\\} \\$x\\$ "
+    assert latex.count("\\noindent At $\\kappa$ = 0, 50 \\% of all~w\\_i $<$= $\\sqrt{2}$; \\{not\\} \\$x\\$ "
                        "\\textbackslash input\\{x\\}. We derive") == 1  # fmt: skip
     assert html.count("At κ = 0, 50 % of all\xa0w_i &lt;= √2; {not} $x$ \\input{x}. We derive") == 1
     for write in (derivation_text, document, page):

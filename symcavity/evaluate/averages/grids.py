@@ -73,7 +73,7 @@ class PanelGrid:
     worst : float
         By how much two rules differed when the panels were cut for the last time.
     each : bool
-        Whether points at which an implicit law has no nodes get numbers that are none, and all others their nodes.
+        Whether points at which an implicit law has no nodes get nan, and all others their nodes.
     """
 
     def __init__(self) -> None:

@@ -55,7 +55,7 @@ class HalfAtFields:
         return [function([*given, *self.leaves], p) for p in fine]
 
     def root(self, params: tuple[float, ...]) -> np.ndarray | None:
-        """The lower triangular root of the covariance of the fields; None where it is none."""
+        """The lower triangular root of the covariance of the fields; None if it is not one."""
         cells = np.array(self.cells(*params), dtype=float)
         if not np.isfinite(cells).all():
             return None

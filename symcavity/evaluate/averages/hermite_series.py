@@ -96,7 +96,7 @@ class PairedSeries:
         return float("inf") if found is None else float(found[1][0])
 
     def average(self, params: tuple[float, ...]) -> float:
-        """The average at some parameters; nan where the covariances are none.
+        """The average at some parameters; nan if the matrix is not a covariance.
 
         Raises
         ------
@@ -107,7 +107,7 @@ class PairedSeries:
         return float("nan") if found is None else _product(found.one, found.other, found.correlations)
 
     def at(self, params: tuple[float, ...]) -> Expanded | None:
-        """Both series at some parameters, as long as they have to be; None where the covariances are none."""
+        """Both series at some parameters, as long as they have to be; None if the matrix is not a covariance."""
         if params not in self.known:
             self.known[params] = self._expanded(params)
         found: Expanded | None = self.known[params]

@@ -52,11 +52,11 @@ class Body:
             k.has(LawSymbol) for e in self.sides for k in e.atoms(*KINKS)
         )
 
-    # code is made for what is asked for: most of what is averaged is a symbol, or smooth
+    # code is made for requested averages only: most integrands are symbols, or smooth
 
     @cached_property
     def degree(self) -> float:
-        """The degree of a polynomial in the quantities of the law; infinite where it is none."""
+        """The degree of a polynomial in the quantities of the law; infinite if it is not one."""
         law = self.law
         return _degree(self.body, {*law.unknowns, *law.fields, *(x for x, _ in law.definitions)})
 

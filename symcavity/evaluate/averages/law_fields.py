@@ -57,7 +57,7 @@ class LawAtFields:
         return matrix + np.tril(matrix, -1).T
 
     def root(self, params: tuple[float, ...]) -> np.ndarray | None:
-        """The symmetric root of the covariance, seen from its range; None where it is none."""
+        """The symmetric root of the covariance, seen from its range; None if it is not one."""
         matrix = self.matrix(params)
         if not np.isfinite(matrix).all():
             return None
@@ -67,7 +67,7 @@ class LawAtFields:
         return (frame * np.sqrt(np.maximum(size, 0.0))) @ frame.T @ ranges(size, frame)[0]
 
     def states(self, name: Any, fields: np.ndarray, params: Sequence[float]) -> np.ndarray | None:
-        """The unknowns at given fields, found from those that nodes of this name had; None where there are none."""
+        """The unknowns at given fields, found from those that nodes of this name had; None if there are none."""
         x = self.code.solve(fields, params, self.last.get(name))
         if x is None:
             self.last.pop(name, None)

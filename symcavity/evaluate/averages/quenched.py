@@ -223,7 +223,7 @@ def _finite_distribution(variable: Any) -> Tuple | None:
 
 @lru_cache(maxsize=64)
 def _counted(variable: Any, dps: int) -> Tuple | None:
-    """A law on the integers: its values until what is left does not show in the digits asked for.
+    """A law on the integers: its values until what is left does not show in the requested digits.
 
     The terms are summed until their sum is 1 to the precision, and as far again as rounding allows, so that
     averages of powers have their digits too.

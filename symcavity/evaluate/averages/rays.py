@@ -188,7 +188,7 @@ def sign_changes(
     Parameters
     ----------
     call : callable
-        Takes places, and the numbers of the functions there; returns their values, or None where there are none.
+        Takes places, and the numbers of the functions there; returns their values, or None if there are none.
     ends, values : pair of array
         The ends of the intervals, and the values there: positive on one side only.
     beyond, values_beyond : pair of array

@@ -289,7 +289,7 @@ def _nodes(
 
 
 def _chosen(values: Sequence[Any], place: Any) -> np.ndarray:
-    """What has a value in each region, by the region in which a node lies."""
+    """The quantities that differ between regions, by the region in which a node lies."""
     out = np.asarray(values[0], dtype=float)
     for k, value in enumerate(values[1:], start=1):
         out = np.where(place >= k, value, out)

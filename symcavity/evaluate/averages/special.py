@@ -79,7 +79,7 @@ def np_overhang(n: int, x: Any) -> Any:
 
 
 def np_log_phi(x: Any) -> Any:
-    """Return log(phi(0, x)) in double precision, elementwise: also where phi has no number any more."""
+    """Return log(phi(0, x)) in double precision, elementwise: also where phi underflows."""
     from scipy.special import log_ndtr
 
     return log_ndtr(np.asarray(x, dtype=float))

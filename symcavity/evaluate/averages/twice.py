@@ -46,7 +46,7 @@ def evaluate_twice(call: Callable[[], list[Any]], dps: int, guard: int, once: bo
     call : callable
         Computes the values at mpmath's current precision.
     dps, guard : int
-        The digits asked for, and how many more to work with.
+        The requested digits, and the number of guard digits.
     once : bool
         Whether to trust the first evaluation (averages by quadrature mind their own precision).
     """

@@ -18,7 +18,7 @@ from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.watch import tick
 
-BEYOND, SPARE = 14, 30  # bits beyond the digits asked for, and beyond these to calculate with
+BEYOND, SPARE = 14, 30  # bits beyond the requested digits, and beyond these to calculate with
 COARSE = 24  # bits of derivatives
 WIDER = (2, 8, 64, 4096)  # radii that are tried, compared with the step that Newton's method would make
 ROUNDS = 4

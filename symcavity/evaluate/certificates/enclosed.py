@@ -13,7 +13,7 @@ from symcavity.errors import NotConverged
 from symcavity.evaluate.watch import tick
 
 ELLIPSES = (8.0, 4.0, 2.2)  # sums of their half axes, as multiples of the half panel
-SAMPLES = 6  # of each piece, by which the size of an integral is told
+SAMPLES = 6  # of each piece, from which the size of an integral is estimated
 DEEPEST = 48  # halvings of a piece
 COVERED = 2  # quarterings of the rectangle around an ellipse
 STEPS, FARTHEST = 8, 2.0  # how far a tail is followed, as a multiple of where it begins, and in how many steps

@@ -92,7 +92,7 @@ class Arithmetic:
     """
 
     def number(self, value: Any) -> Any:
-        """An exact value as a ball; a float stands for itself."""
+        """An exact value as a ball; a float is taken as it is."""
         if isinstance(value, float | int):
             return arb(value)
         if hasattr(value, "_mpf_"):

@@ -63,7 +63,7 @@ class SymbolUnits:
 
     @cached_property
     def rule(self) -> dict[Any, Any]:
-        """What stands for each symbol of the declared units in these."""
+        """The replacement of each symbol of the declared units in these units."""
         return {s: self.of(s) * s for s in self.dimensions.symbols if self.power(s)}
 
     def law(self, law: SiteLaw) -> SiteLaw:

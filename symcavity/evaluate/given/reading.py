@@ -45,7 +45,7 @@ class Vocabulary:
         return found | {str(s): s for s in self.parameters} | {q.name: q for q in self.quenched}
 
     def key(self, key: Any) -> Any:
-        """What a key of the values stands for; None where it is nothing that takes a value."""
+        """The quantity that a key of the values means; None if it takes no value."""
         if isinstance(key, str):
             key = self.names.get(ALIASES.get(key, key))
         key = key.family if isinstance(key, SiteQuantity) else key
@@ -92,7 +92,7 @@ def read_given(
     values : mapping
         By symbol, by family, or by their names.
     dps : int
-        The digits that are asked for.
+        The requested digits.
     foreign : callable
         The complaint about a value for something that takes none.
     held : collection of Symbol

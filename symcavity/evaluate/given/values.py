@@ -40,7 +40,7 @@ from symcavity.model.quantities import Quenched
 from symcavity.sites.sets.averages import ProjectionAverage
 
 GUARD = 12
-GUARDS = (GUARD, 5 * GUARD, 25 * GUARD)  # digits beyond those asked for, tried in turn
+GUARDS = (GUARD, 5 * GUARD, 25 * GUARD)  # digits beyond the requested ones, tried in turn
 NEAR = 2  # powers of ten within which parameters cost no digits
 
 
@@ -338,7 +338,7 @@ class Given:
 
     @property
     def guards(self) -> tuple[int, ...]:
-        """Digits to work with beyond those asked for, tried in turn: powers of a far parameter may cancel."""
+        """Guard digits beyond the requested ones, tried in turn: powers of a far parameter may cancel."""
         far = [v for k, v in self.exact.items() if v != 0 and not isinstance(k, SiteCount)]  # counts stand in ratios
         sizes = (abs(mp.log10(abs(to_mpf(v)))) for v in far)
         lost = max(0, int(4 * (max(sizes, default=0) - NEAR)))

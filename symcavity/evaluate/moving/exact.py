@@ -88,7 +88,7 @@ class ExactRun:
         return self.offset[kind] + sum(1 if f.time is None else self.steps + 1 for f in fields)
 
     def linear(self, expr: Expr) -> list[SiteQuantity]:
-        """What an expression has to be linear in."""
+        """The variables in which an expression has to be linear."""
         return linear_in(expr)
 
     def sources(self, kind: Kind) -> list[tuple[SiteQuantity, int]]:
@@ -237,7 +237,7 @@ class ExactRun:
         return rows, constants
 
     def _returned(self, f: RandomField, t: int, share: Share) -> list[tuple[np.ndarray, Any]]:
-        """What comes back at one time: the self-couplings to all earlier times, and the emission at these."""
+        """The feedback at one time: the self-couplings to all earlier times, and the emission at these."""
         out = []
         for echo in self.plan.echoes[f]:
             count = 1 if echo.through.time is None else t + 1 - echo.delay

@@ -101,7 +101,7 @@ class GaussianRun(ExactRun):
     # -- what the laws are -----------------------------------------------------------------------
 
     def linear(self, expr: Expr) -> list[SiteQuantity]:
-        """What an expression has to be linear in: normal quenched parameters are sources too."""
+        """The variables in which an expression has to be linear; normal quenched parameters are sources, too."""
         return [*super().linear(expr), *(q for q in site_quantities(expr, Quenched) if q.family in self._normal)]
 
     def sources(self, kind: Kind) -> list[tuple[SiteQuantity, int]]:

@@ -26,7 +26,7 @@ BEGIN = {0: Rational(1, 2), 2: Rational(1, 2)}  # changes of all sites alike, an
 
 
 class _Silent(PathRun):
-    """A run that nobody asks for responses."""
+    """A run without responses."""
 
     follows = False
 

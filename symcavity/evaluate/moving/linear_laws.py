@@ -24,7 +24,7 @@ def states_in(expr: Expr) -> list[SiteQuantity]:
 
 
 def linear_in(expr: Expr) -> list[SiteQuantity]:
-    """What an expression has to be linear in: states, and what is drawn anew at each step."""
+    """The variables in which an expression has to be linear: states, and numbers that are drawn anew at each step."""
     return [*states_in(expr), *drawn_anew(expr)]
 
 

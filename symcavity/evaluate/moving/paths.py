@@ -87,7 +87,7 @@ class PathRun(Filling):
         return out
 
     def _returned(self, f: RandomField, t: int) -> Any:
-        """What comes back of all that a site has sent."""
+        """The feedback of all messages of a site."""
         total: Any = 0.0
         for echo in self.plan.echoes[f]:
             last = 0 if echo.through.time is None else t - echo.delay

@@ -34,7 +34,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Echo:
-    """What comes back of an emission: its kernels, the emission, into which field, and how much later at least."""
+    """The feedback of an emission: its kernels, the emission, the field, and the smallest delay."""
 
     terms: tuple[Term, ...]
     emission: Expr
@@ -178,7 +178,7 @@ class MovingPlan:
         return tuple(rule[k] for k in kernel.times)
 
     def split(self, body: Expr) -> tuple[Expr, Expr] | None:
-        """What is averaged as a product of what stands at t and what stands at s; None where it is not a product."""
+        """An averaged product by its factors at t and at s; None if it is not a product."""
         first: list[Expr] = []
         second: list[Expr] = []
         for factor in Mul.make_args(body):

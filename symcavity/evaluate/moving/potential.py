@@ -279,7 +279,7 @@ def _moving(law: LawWithoutMemory, dps: int) -> list[Any]:
 
 
 def _on_grid(law: LawWithoutMemory, of: str) -> list[Any]:
-    """A quantity of the potential at the variances of the grid; None where there is none."""
+    """A quantity of the potential at the variances of the grid; None if there is none."""
 
     def at(variance: float) -> Any:
         return getattr(Potential(law, variance, 15), of)

@@ -79,7 +79,7 @@ class RingRun(Filling):
     paths : int
     seed : int
     watched : sequence of Expr
-        Functions of states whose responses are asked for.
+        Functions of states whose responses are requested.
     follows : bool
         Whether responses are followed of sites to which nothing comes back.
     """
@@ -149,7 +149,7 @@ class RingRun(Filling):
         return total
 
     def memory(self, echo: Echo, t: int, since: int = 0) -> list[tuple[Any, np.ndarray, slice]]:
-        """What comes back at a step: factors, weights by batch of what was sent at steps, and these steps."""
+        """The feedback at a step: factors, weights by batch of the messages of steps, and these steps."""
         first, last = max(since, t - self.half), t - echo.delay
         if last < first:
             return []

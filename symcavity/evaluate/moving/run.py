@@ -22,7 +22,7 @@ from symcavity.model.quantities import Field, Global, SharedState, Variable, sit
 from symcavity.model.times import Time, lag_of, step_of
 from symcavity.model.typed import read_observable
 
-MOST_EXACT = 30  # steps in fractions, where nothing is asked for
+MOST_EXACT = 30  # steps in fractions, by default
 
 
 class Observables:
@@ -270,7 +270,7 @@ def evolve(
 ) -> MovingRun:
     """Run a theory forward in time; :meth:`symcavity.Theory.evolve` says what its parameters are.
 
-    Without ``fractions`` an exact run is in double where no digits are asked for.
+    Without ``fractions`` an exact run is in double if no digits are requested.
     """
     from symcavity.evaluate.moving.filling import check_sampling
     from symcavity.evaluate.moving.paths import PathRun

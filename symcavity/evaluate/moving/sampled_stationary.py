@@ -58,7 +58,7 @@ class SampledStationary:
         self.step, self._half, self._sampled = step, half, sampled
         self._finest = list(self.settled.values())[-1]
         self._dimensions: dict[Any, tuple[float, float]] = {}
-        self._known: dict[Any, None] = {}  # what was asked for
+        self._known: dict[Any, None] = {}  # sites whose dimension was requested
 
     @property
     def moves(self) -> bool:

@@ -1,6 +1,6 @@
 """Stationary states of sites that hear themselves: kernels over the lag, until sites have those that they hear.
 
-What comes back to a site is no Gaussian noise, so that its paths are sampled (Roy, Biroli, Bunin and Cammarota,
+The feedback on a site is not Gaussian noise, so that its paths are sampled (Roy, Biroli, Bunin and Cammarota,
 J. Phys. A 52, 484001, 2019).  Given kernels, the sites of a :class:`~symcavity.evaluate.moving.ring.RingRun` have
 kernels of their own: these are put in again, with the same random numbers, so that the iteration converges.  Several
 batches of sites do so beside each other, each with its own kernels; what they differ by is the standard error.

@@ -42,7 +42,7 @@ class LawWithoutMemory:
     known : dict
         Other states, as functions of this one.
     echoes : list of (number, Expr, Expr)
-        What comes back to its rate: factors of mean responses, what answers, and what was sent, in this state.
+        The feedback in its rate: factors of mean responses, the responses, and the messages, in this state.
     """
 
     state: SiteQuantity

@@ -116,7 +116,7 @@ class Tangents:
         return step + 1 if g.time is not None else 1
 
     def _place(self, g: RandomField, when: int) -> int | None:
-        """Which of them is the source at a step; None where it is none of those that are followed."""
+        """Which of them is the source at a step; None if it is not one of those that are followed."""
         return when if g.time is not None else 0
 
     def follow(self, q: SiteQuantity, step: int) -> None:

@@ -26,7 +26,7 @@ class AnalyticSolution(SolutionTable):
     values : dict
         Every unknown, by symbol.
     dps : int
-        The digits asked for.
+        The requested digits.
     residual : mpf
         The largest relative residual of the closed equations, at higher precision than they were solved in.
     stability : mpf
@@ -55,7 +55,7 @@ class AnalyticSolution(SolutionTable):
         self.remarks: tuple[str, ...] = ()
 
     def named(self) -> dict[str, Any]:
-        """What has a value here, by name."""
+        """The names that have a value here."""
         ratios = {f"{kind.size}/N": kind.ratio for kind in sized(self.task.kinds)}
         return ratios | {str(s): s for s in (*self._values, *self.given.exact)}
 

@@ -85,7 +85,7 @@ def _move(equations: Contraction, x: np.ndarray) -> np.ndarray:
 
 
 def newton(equations: Contraction, start: np.ndarray) -> tuple[np.ndarray | None, float]:
-    """The root close to a point, and the last step, relative; None where there is none."""
+    """The root close to a point, and the last step, relative; None if there is none."""
     x, last = start, np.inf
     for _ in range(STEPS):
         if (move := where_defined(_move, equations, x, also=(np.linalg.LinAlgError,))) is None:

@@ -55,7 +55,7 @@ class AtSites:
 
 
 class SiteValues:
-    """What a site of a kind has, as functions of what is given: averages over what varies, compiled once."""
+    """The quantities of a site as functions of the given parameters: averages over the varying ones, compiled once."""
 
     def __init__(self, given: GivenFields, part: GivenPart, solution: Any) -> None:
         self.part = part

@@ -48,7 +48,7 @@ class Solution(Scattering):
     values : dict
         Every unknown, by symbol.
     dps : int
-        The digits asked for.
+        The requested digits.
     residual : mpf
         The largest relative residual of the closed equations, measured at higher precision than they were
         solved in.
@@ -215,7 +215,7 @@ class Solution(Scattering):
             ) from None
 
     def named(self) -> dict[str, Any]:
-        """What has a value here, by name."""
+        """The names that have a value here."""
         ratios = {f"{kind.size}/N": kind.ratio for kind in sized(self._task.kinds)}
         return ratios | {str(s): s for s in (*self._task.units, *self.values, *self._given.exact)}
 

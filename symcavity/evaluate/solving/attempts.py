@@ -289,7 +289,7 @@ def solve_given(
 
 
 def _tried(attempt: Attempt, search: Search) -> Found | Ended | Lost:
-    """What an attempt ends in, once a point that it hands over has been followed, and what a proof leaves open."""
+    """The outcome of an attempt, after its point has been followed, and the questions that a proof leaves open."""
     try:
         outcome = attempt.run(search)
         if isinstance(outcome, Handover):

@@ -71,7 +71,7 @@ def chosen(system: Eliminated, admitted: Sequence[np.ndarray], observable: Calla
 
 
 def _resting(system: Eliminated, observable: Callable[[Any], Expr]) -> Solution | bool:
-    """The solution in which thermal means vanish; whether there is one, where it has no number."""
+    """The solution in which thermal means vanish; whether there is one, where it has no value."""
     if not can_rest(system.task, system.given):
         return False
     try:

@@ -229,7 +229,7 @@ def _from_afar(system: Eliminated, starts: int, *, every: bool) -> Iterator[np.n
 
 
 def exactly(system: Eliminated, root: Any) -> tuple[dict[Symbol, Any], list[Any], int]:
-    """All unknowns to the digits asked for: more guard digits until rounding does not show.
+    """All unknowns to the requested digits: more guard digits until rounding does not show.
 
     What keeps shrinking or growing with the precision is zero or infinite: at the finest that there is, or where a
     parameter is zero, at the edge of its range.

@@ -12,13 +12,13 @@ from symcavity.evaluate.tolerances import tolerances
 
 @dataclass(frozen=True)
 class LoadRange:
-    """The loads that exist over all values of an unknown parameter: the one asked for is not among them.
+    """The loads that exist over all values of an unknown parameter: the requested one is not among them.
 
     Attributes
     ----------
     parameter : Symbol
     wanted, lowest, highest : float
-        The load asked for, and the ends of the range.
+        The requested load, and the ends of the range.
     sampled : int
         At how many values of the parameter the load was computed.
     """
@@ -32,7 +32,7 @@ class LoadRange:
 
     @property
     def excludes(self) -> bool:
-        """Whether the load asked for is outside, or at an end that is reached in a limit only."""
+        """Whether the requested load is outside, or at an end that is reached in a limit only."""
         edge = tolerances().edge
         return not self.lowest * (1 + edge) < self.wanted < self.highest * (1 - edge)
 
@@ -54,7 +54,7 @@ class BranchEnd:
     Attributes
     ----------
     load : float
-        The last load with a solution, on the way to the one asked for.
+        The last load with a solution, on the way to the requested one.
     wanted : float
     vanishing, diverging : tuple of Symbol
         The unknowns that go to zero, and to infinity, there.
@@ -78,7 +78,7 @@ class BranchEnd:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether the states may vanish beyond, in place of a solution that is none."""
+        """Whether the states may vanish beyond, in place of a solution that does not exist."""
         return self.still and not (self.way == "larger" and self.diverging)
 
     def __str__(self) -> str:

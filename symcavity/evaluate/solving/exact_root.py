@@ -16,7 +16,7 @@ from symcavity.evaluate.closed_map import ClosedMap, Root
 from symcavity.evaluate.constants import BITS, NEWTON
 from symcavity.evaluate.watch import tick
 
-GUARD = 8  # digits beyond those asked for
+GUARD = 8  # digits beyond the requested ones
 GAIN = 11  # digits that a step with a Jacobian in double is worth
 FIRST = 14  # digits of the root in double
 
@@ -32,7 +32,7 @@ def exact_root(
     exact : ExactPass
         The right-hand sides of its equations.
     env : mapping
-        Exact values of the parameters, rounded to more digits than are asked for; and the laws.
+        Exact values of the parameters, rounded to more digits than requested; and the laws.
     root : Root
         The root in double.
     dps : int

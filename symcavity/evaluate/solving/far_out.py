@@ -35,7 +35,7 @@ def two_far_out(
     loose : dict
         What the minimum does not fix.
     gone : array of bool, optional
-        What has vanished at once.
+        The quantities that vanish at once.
     """
     if step_of.numerical:
         return None, None

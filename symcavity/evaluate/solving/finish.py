@@ -1,4 +1,4 @@
-"""A root in double becomes a solution: to the digits that are asked for, and a limit where states vanish."""
+"""A root in double becomes a solution: to the requested digits, and a limit where states vanish."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from symcavity.model.kinds import N, P
 from symcavity.model.quantities import SiteQuantity
 
 PACKAGE = str(Path(__file__).parents[2])  # that of symcavity, not of this room
-MISSED, RUNAWAY = 1e-2, 40  # a residual that is none; powers of ten that no unknown has
+MISSED, RUNAWAY = 1e-2, 40  # a residual at which a root is missed; powers of ten beyond all unknowns
 FINE = 1e-10  # so short a last step leaves ten digits
 UNSEEN = mp.mpf(10) ** -2000  # below this no digits of other unknowns tell a difference from zero
 
@@ -46,7 +46,7 @@ def where(given: Given) -> str:
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn whoever called the package, from however deep inside."""
+    """Warn the caller of the package, from any depth."""
     frames = [frame.filename for frame in inspect.stack(0)]
     inside = [k for k, name in enumerate(frames) if name.startswith(PACKAGE)]
     warnings.warn(message, category, stacklevel=inside[-1] + 2)
@@ -88,7 +88,7 @@ def _is_on_its_branch(task: Task, solution: Solution) -> bool:
 
 
 def finished(task: Task, given: Given, root: Root, observable: Callable[[Any], Expr]) -> Found | Lost:
-    """The solution at a root of the closed map: in double where that serves, else to the digits asked for."""
+    """The solution at a root of the closed map: in double where that serves, else to the requested digits."""
     if given.is_quick(task) and root.error < tolerances().rough:
         quick = _tidied(task, given, root.point, observable)
         rough = root.error > FINE and quick.digits < SHOWN
@@ -104,7 +104,7 @@ def finished(task: Task, given: Given, root: Root, observable: Callable[[Any], E
 
 
 def _polished(task: Task, given: Given, root: Root, observable: Callable[[Any], Expr]) -> Solution:
-    """The solution to the digits that are asked for, by Newton steps with the Jacobian of its root in double.
+    """The solution to the requested digits, by Newton steps with the Jacobian of its root in double.
 
     Raises
     ------

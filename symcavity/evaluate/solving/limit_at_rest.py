@@ -54,7 +54,7 @@ class Rest:
     gap : float
         By how much what has settled still moves.
     loose : dict
-        What the minimum does not fix, of which the point has one of many values, and ways to others.
+        The quantities that the minimum does not fix, with one of many values at this point, and directions to others.
     recovery : Recovery or None
         Whose coordinates these are, where a field becomes a multiple of quenched ones.
     """
@@ -72,7 +72,7 @@ class Rest:
 
     @property
     def at_rest(self) -> tuple[Expr, ...]:
-        """What goes to zero, in order parameters."""
+        """The quantities that go to zero, in order parameters."""
         own = {} if self.recovery is None else {self.recovery.left: self.recovery.error}
         return tuple(own.get(s, s) for s in self.vanishing)
 

@@ -50,7 +50,7 @@ def beside(task: Task, given: Given, missed: NotConverged) -> NotConverged:
 
 
 def _word(outcome: Outcome) -> str:
-    """What a load has: a solution, a proof that it has none; empty where it is open."""
+    """The state of a load: a solution, or a proof that there is none; empty if it is open."""
     if isinstance(outcome, Handover):
         return "there is a solution"
     if isinstance(outcome, Ended):

@@ -80,7 +80,7 @@ def dominant(solved: Sequence[Solution], gains: Sequence[float | None], resting:
     solved, gains
         The solutions, with their stabilities.
     resting : Solution or bool
-        One more, in which all means vanish; whether there is one, where it has no number.
+        One more, in which all means vanish; whether there is one, where it has no value.
     """
     measure = solved[0].task.measure
     assert measure is not None  # noqa: S101 - asked of measures only
@@ -113,7 +113,7 @@ def dominant(solved: Sequence[Solution], gains: Sequence[float | None], resting:
 
 
 def rested(solution: Solution) -> float | None:
-    """The free energy of a limit; None where it has no number."""
+    """The free energy of a limit; None where it has no value."""
     measure = solution.task.measure
     key = None if measure is None else measure.free_energy
     value = None if key is None else where_known(lambda: solution.number(key))

@@ -56,7 +56,7 @@ class Recovery:
 
     @cached_property
     def pulls(self) -> tuple[Symbol, ...]:
-        """What comes back through each quenched field to the difference of the states."""
+        """The feedback through each quenched field on the difference of the states."""
         return tuple(Symbol(f"pull_{a.symbol}", real=True) for a in self.group.back_answers)
 
     @cached_property

@@ -25,7 +25,7 @@ from symcavity.evaluate.tolerances import tolerances
 from symcavity.evaluate.undefined import where_defined
 from symcavity.evaluate.watch import tick
 
-SPARE = 20  # digits beyond those asked for that tails leave
+SPARE = 20  # digits beyond the requested ones that tails leave
 FARTHER = 200.0  # a second value, to see what still moves: by more than what observables show
 WIDER, DOUBLED = 2.0, 6  # how much farther a multiplier is tried where fields have wider tails, and how often
 SHORT = 1e-13  # the last of Newton's steps in double
@@ -76,7 +76,7 @@ def tight_limit(task: Task, given: Given, point: Mapping[Symbol, float], ways: M
             gaps = [abs(further[s] - v) / (abs(v) + 1) for s, v in near.items() if s not in ways]
             gap = max(gaps, default=mp.zero)
             if gap < mp.mpf(10) ** -given.dps:
-                # a root is known to more digits than were asked for, and below these it is zero
+                # a root is known to more digits than requested, and below these it is zero
                 least, left = mp.mpf(10) ** (-given.dps - SPARE // 4), tolerances().left
                 small = {s: max(left * abs(v), least) for s, v in near.items()}
                 gone = [s for s, v in near.items() if s not in ways and v and abs(further[s]) < small[s]]

@@ -34,7 +34,7 @@ class Clock(Rewriting):
     time : Time or None
         The time over which states move; None where all keep still.
     meanings : dict
-        What each variable stands for.
+        The expression that each variable replaces.
     flowing : bool
         Whether the time is continuous: a derivative stands in an equation.
 
@@ -87,11 +87,11 @@ class Clock(Rewriting):
 
     @property
     def symbols(self) -> dict[Expr, Expr]:
-        """What each variable stands for."""
+        """The expression that each variable replaces."""
         return dict(self.meanings)
 
     def steps(self, make: Any) -> list[Any]:
-        """What each variable stands for."""
+        """The expression that each variable replaces."""
         claims = [Equation(variable, meaning) for variable, meaning in self.meanings.items()]
         data = {"states": list(self.meanings)}
         return [make(self.key, "clock", claims, data=data, rests_on=("problem",))] if claims else []

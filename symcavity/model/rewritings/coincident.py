@@ -66,7 +66,7 @@ class Coincident(Rewriting):
 
 
 def _determined(x: Coupling, kept: list[Coupling]) -> Expr | None:
-    """The combination of couplings that one is, by its correlations with them; None where it is none."""
+    """The combination of couplings that one is, by its correlations with them; None if it is not one."""
     others = [z for z in kept if correlation_of(x, z) != 0]
     others += [z for z in kept if z not in others and any(correlation_of(z, y) != 0 for y in others)]
     if not others or x.reciprocity != 0:

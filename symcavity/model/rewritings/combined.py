@@ -66,11 +66,11 @@ class Combined(Rewriting):
 
     @property
     def symbols(self) -> dict[Expr, Expr]:
-        """What each coupling stands for."""
+        """The combination that each coupling replaces."""
         return {pair.whole.at_site(): pair.meaning(pair.whole.at_site()) for pair in self.pairs}
 
     def steps(self, make: Any) -> list[Any]:
-        """What each coupling stands for."""
+        """The combination that each coupling replaces."""
         if not self.pairs:
             return []
         claims = [Equation(whole, meaning) for whole, meaning in self.symbols.items()]

@@ -101,7 +101,7 @@ def _has_ends(expr: Expr) -> bool:
 
 
 def _ends(expr: Any, cases: tuple[Boolean, ...]) -> Iterator[tuple[Expr, tuple[Boolean, ...]]]:
-    """What stands under logarithms and roots, each with the conditions of the cases in which it is read."""
+    """The arguments of logarithms and roots, each with the conditions of the cases in which it is read."""
     if isinstance(expr, Piecewise):
         for piece, condition in expr.args:
             yield from _ends(piece, (*cases, condition))

@@ -34,9 +34,9 @@ class Emissions(Rewriting):
     Attributes
     ----------
     meanings : dict
-        What each variable stands for.
+        The expression that each variable replaces.
     replaced : dict
-        By each sum over sites that was rewritten, what stands in its place.
+        For each sum over sites that was rewritten, the expression in its place.
     """
 
     key = "emissions"
@@ -57,7 +57,7 @@ class Emissions(Rewriting):
 
     @property
     def symbols(self) -> dict[Expr, Expr]:
-        """What each variable stands for."""
+        """The expression that each variable replaces."""
         return dict(self.meanings)
 
     def observable(self, expr: Expr, _kind: Kind | None = None) -> Expr:
@@ -65,7 +65,7 @@ class Emissions(Rewriting):
         return self._read(expr)
 
     def steps(self, make: Any) -> list[Any]:
-        """What each variable stands for, and what the sums over couplings are in them."""
+        """The expression that each variable replaces, and the sums over couplings in the new variables."""
         if not (self.meanings or self.replaced):
             return []
         claims = [Equation(variable, meaning) for variable, meaning in self.meanings.items()]

@@ -29,7 +29,7 @@ class Kernels(Rewriting):
     coefficients, weights : SiteQuantity
         ``lambda[mu]``, and ``w[i]``, which takes its place.
     replaced : dict
-        What was written, and what stands in its place.
+        The declared expression, and its replacement.
     """
 
     key = "kernel"

@@ -49,7 +49,7 @@ SQUARE = 3  # coefficients, from the constant on; of higher powers the law is no
 
 
 class Kinks(Rewriting):
-    """What is minimized, by Max where its slope jumps: each of them has a multiplier of its own.
+    """The objective, by Max where its slope jumps: each of them has a multiplier of its own.
 
     A bound on the square of a linear combination is two bounds on the combination: no law is quadratic for it.
     """
@@ -233,7 +233,7 @@ def _term(term: Expr, moving: list[Expr], marks: list[Expr]) -> Expr:
 def _on_a_line(term: Expr, moving: list[Expr], marks: list[Expr], *, smooth: bool = False) -> Expr:
     """A term by the first argument of its cases that leaves a polynomial on each side of every break.
 
-    What has no kink is left as it is, unless it is to be written by smooth powers.
+    Expressions without a kink are unchanged, unless they are to be written by smooth powers.
     """
     for gap in _gaps(term, moving, marks):
         z = Dummy("z", real=True)

@@ -104,7 +104,7 @@ class Means(Rewriting):
         return out | {g: b.total / sqrt(N) - sqrt(N) * b.average for g, b in self.balances.items()}
 
     def steps(self, make: Any) -> list[Any]:
-        """What stands in the place of sums, couplings and averages.
+        """The replacements of sums, couplings and averages.
 
         A coupling is its centered part plus its mean; each field is the sum of the centered couplings, plus the
         parameters of its own site times averages over the sites that it hears; each of these averages is a global

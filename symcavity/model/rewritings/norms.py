@@ -45,7 +45,7 @@ class Norms(Rewriting):
 
     @property
     def symbols(self) -> dict[Expr, Expr]:
-        """What each variable stands for."""
+        """The expression that each variable replaces."""
         return dict(self.meanings)
 
     def observable(self, expr: Expr, _kind: Kind | None = None) -> Expr:

@@ -94,7 +94,7 @@ def _is_size(factor: Expr) -> bool:
 
 
 def _word(order: Expr) -> str:
-    """How an order in the number of sites is told."""
+    """An order in the number of sites in words."""
     return "of order one" if order == 0 else "in proportion to N" if order == 1 else f"of order {N**order}"
 
 

@@ -78,7 +78,7 @@ def _choice(tests: Sequence[Relational], row: Sequence[Boolean]) -> Choice:
 
 
 def _alike(node: Expr, found: Expr, choice: Choice) -> bool:
-    """Whether two expressions are one where tests are answered; a choice that neither knows is none."""
+    """Whether two expressions are one where tests are answered; a choice that neither knows does not count."""
     first, other = node.xreplace(choice), found.xreplace(choice)
     if first.has(S.NaN) or other.has(S.NaN):
         return first.has(S.NaN) and other.has(S.NaN)

@@ -316,7 +316,7 @@ class SiteEnsemble:
         return False
 
     def _moves_with(self, q: SiteQuantity, fields: set[Symbol]) -> bool:
-        """Whether a state depends on some of the fields: a weight that does not is none of what is differentiated."""
+        """Whether a state depends on some of the fields: a weight that does not is not differentiated."""
         pieces: list[Any] = [*self.solution.regions, *self.solution.branches]
         values = {b.values[q] for b in pieces}
         return len(values) > 1 or any(v.has(*fields) for v in values)

@@ -122,7 +122,8 @@ class SitePuzzle:
         level = {self._apart: S.Zero}
         found = [self._whole(b) for b in self._enumerate()]
         self.loose = loose
-        return [b.where(level) for b in found if not any(self._fails(c, level) for c in b.conditions)]
+        left = (b.where(level) for b in found if not any(self._fails(c, level) for c in b.conditions))
+        return [replace(b, values={x: tidy_fraction(v) for x, v in b.values.items()}) for b in left]
 
     def _whole(self, branch: Branch) -> Branch:
         """A branch with what was settled before, and with cases in the place of their marks."""

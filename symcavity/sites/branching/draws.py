@@ -107,7 +107,7 @@ class Cases:
 
 
 def _by_label(test: Any) -> tuple[SiteQuantity, Expr] | None:
-    """A label on which a test depends linearly, and where its two sides are equal; None where there is none."""
+    """A label on which a test depends linearly, and where its two sides are equal; None if there is none."""
     gap = test.args[0] - test.args[1]
     for label in sorted(site_quantities(gap, Quenched), key=str):
         slope = gap.diff(label)

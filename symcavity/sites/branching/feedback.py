@@ -146,7 +146,7 @@ class FeedbackDraws(Draws):
 
     @property
     def taken(self) -> tuple[Relational, ...]:
-        """What was taken as positive, and has to be tested."""
+        """The expressions that were assumed positive, and have to be tested."""
         return tuple(StrictGreaterThan(c.as_stated(), 0, evaluate=False) for c in self.conditions if c.recorded)
 
     def read(self, branches: Sequence[Branch]) -> None:

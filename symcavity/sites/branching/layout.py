@@ -53,7 +53,7 @@ def solve_site(
     draws : Draws, optional
         Where the values come from at which the branches are laid out.
     material : sequence of Expr
-        What has to be unique: all unknowns if empty.
+        The expressions that have to be unique: all unknowns if empty.
 
     Raises
     ------

@@ -262,7 +262,7 @@ class SiteParts:
 
 
 def _in_cases(solution: SiteSolution, values: Sequence[Expr]) -> Expr:
-    """What has a value in each region as a function of the fields, by cases in the last one."""
+    """The quantities of each region as functions of the fields, by cases in the last one."""
     zero = dict.fromkeys(solution.sources, S.Zero)
     field = (solution.reflection * solution.inner).xreplace(zero)
     cases = [

@@ -15,6 +15,7 @@ from symcavity.record.maker import StepMaker
 from symcavity.sites.branching.averages import SiteEnsemble
 from symcavity.sites.branching.feedback import solve_with_feedback
 from symcavity.sites.branching.solution import Region
+from symcavity.sites.loose import open_multipliers
 from symcavity.sites.protocol import LawSolution, SiteProblem
 from symcavity.sites.site import Site, response_steps
 
@@ -74,6 +75,9 @@ class Branching:
                 "switches": solution.well is not None,
                 **({"followed": True} if solution.followed else {}),
                 "domains": [r.xreplace(here) for r in solution.domains],
+                "loose": [m.xreplace(zero) for m in open_multipliers(site.law.pairs, site.law.unknowns)]
+                if solution.faces
+                else [],
                 "sign_assumptions": relations,
             },
             assumptions=(("sign", {"relations": relations}),) if relations else (),

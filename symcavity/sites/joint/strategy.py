@@ -17,6 +17,7 @@ from symcavity.record.maker import StepMaker
 from symcavity.sites.branching.kinks import KINKS, one_argument, piece_of
 from symcavity.sites.branching.strategy import sign_relations
 from symcavity.sites.joint.solution import JointEnsemble, JointSolution
+from symcavity.sites.loose import open_multipliers
 from symcavity.sites.protocol import LawSolution, SiteProblem
 from symcavity.sites.site import Site, response_steps
 
@@ -104,6 +105,7 @@ class Joint:
         claims = [Equation(shown(x), shown(e)) for x, e in law.definitions]
         claims += [Equation(shown(e), S.Zero) for e in law.equations]
         signs = (("sign", {"relations": relations}),) if relations else ()
+        loose = [m.xreplace(zero) for m in open_multipliers(site.law.pairs, site.law.unknowns)]
         flat = not law.pairs and not any(e.diff(x).has(*law.unknowns) for e in law.equations for x in law.unknowns)
         data = {"kind": site.kind, "unknowns": [shown(x) for x in law.unknowns], "linear": flat}
         pairs, fields = [tuple(map(shown, pair)) for pair in law.pairs], [h.eta for h in site.problem.heard]
@@ -111,7 +113,7 @@ class Joint:
             f"{key}.solution",
             "joint",
             claims,
-            data={**data, "pairs": pairs, "fields": fields},
+            data={**data, "pairs": pairs, "fields": fields, "loose": loose},
             assumptions=(("convexity", {}), *signs),
             rests_on=(f"{key}.effective_law",),
         )
@@ -190,7 +192,7 @@ def _eliminated(
     heard: Sequence[Any] = (),
     fine: Callable[[Expr], bool | None] = bool,
 ) -> tuple[list[Expr], list[tuple[Any, Expr]]]:
-    """What is left of some equations once every unknown is put in that stands alone and linearly in one of them.
+    """The equations that remain once every unknown that stands alone and linearly in one of them is put in.
 
     Of several unknowns those come first that vanish with one of the ``edges``, the members of pairs: what is zero there
     is so without rounding.  One is put in where its factor is ``fine``; one whose factor is no number not where

@@ -27,7 +27,7 @@ class Envelope:
     switches : tuple of Expr
         The forces at which one gives way to the next.
     assumed : tuple of Relational
-        What has to hold for that.
+        The conditions for that.
     """
 
     atoms: tuple[Candidate, ...]

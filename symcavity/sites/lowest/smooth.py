@@ -241,7 +241,7 @@ def _refuse_falling(problem: SiteProblem, weight: Weight) -> None:
 
 
 def rising(energy: Expr, x: Symbol, curvature: Expr) -> tuple[Relational, ...]:
-    """What has to hold for an energy to rise far out with a curvature that is added to it, where that is open."""
+    """The conditions under which an energy with an added curvature rises far out, if they are open."""
     marks = {q: Dummy(q.family.name, real=True) for q in site_quantities(energy)}
     plain = energy.xreplace(marks)
     found = []

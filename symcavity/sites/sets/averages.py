@@ -131,7 +131,7 @@ class ProjectionAverage(NumberedAverage):
 
     @property
     def precision(self) -> tuple[str, str]:
-        """What is taken in double precision, and what has how many digits."""
+        """Which averages are taken in double precision, and the digits of the others."""
         exact = "balls, segments and pairs of points with a hard margin, of exact sizes, at any dps"
         return f"averages over {self.g.shape!r}", f"dps <= 15; {exact}"
 

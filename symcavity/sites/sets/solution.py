@@ -171,7 +171,7 @@ class VectorEnsemble:
         """Put the scalar states in; where the body holds conditions, they are decided on each branch apart.
 
         A state at the end of its range is there on a whole branch, and the branch is known: no computed number
-        is held against the end.
+        is compared with the end.
         """
         solution = self.solution
         if not body.has(Relational):

@@ -10,7 +10,9 @@ from sympy import Add, Expr, S, exp
 from symcavity.errors import UnsupportedLaw
 from symcavity.sites.protocol import Heard, SiteProblem
 from symcavity.sites.thermal.fluctuation import Fluctuation
+from symcavity.sites.thermal.states import density_of
 from symcavity.sites.thermal.summed import (
+    mixture,
     moving_field,
     moving_fields,
     weight_of,
@@ -59,7 +61,10 @@ def fluctuation(problem: SiteProblem) -> Fluctuation:
 
 def density(problem: SiteProblem) -> Expr:
     """The weight of the inserted site, with the self-couplings as symbols."""
-    weight, found = weight_of(problem), fluctuation(problem)
+    weight = weight_of(problem)
+    if weight.cold is None:
+        return density_of(mixture(problem))
+    found = fluctuation(problem)
     x, F = weight.state, found.feedback
     if weight.is_field:
         return exp(-weight.beta * (weight.energy + (x - moving_field(problem).eta) ** 2 / (2 * F)))

@@ -253,7 +253,7 @@ class Part:
 
 
 def split(energy: Expr, x: SiteQuantity) -> tuple[Expr, Expr, Expr, Expr]:
-    """What an energy holds without a state, its slope and its curvature in it, and what is none of these."""
+    """An energy by its part without a state, its slope and its curvature in the state, and the rest."""
     fixed = slope = curvature = rest = S.Zero
     for term in Add.make_args(energy.expand()):
         if not term.has(x):

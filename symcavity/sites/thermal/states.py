@@ -340,6 +340,13 @@ class Mixture(ThermalAverages):
         return mean.diff(given)
 
 
+def density_of(found: Any) -> Expr:
+    """The weight of each state of a site in its field, up to normalization."""
+    w, F, x = found.weight, found.feedback, found.weight.state
+    gain = -((x - found.field) ** 2) / (2 * F) if w.is_field else found.field * x + F * x**2 / 2
+    return exp(-w.beta * (w.energy - gain)) * Mul(*(Heaviside(b) for b in w.bounds))
+
+
 def is_closed(weight: Weight) -> bool:
     """Whether the sum over all states of a weight that is neither a Gaussian nor discrete has a closed form."""
     x, center, scale = weight.state, Dummy("c", real=True), Dummy("s", positive=True)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sympy import Expr, Heaviside, Mul, S, Symbol, Tuple, exp, latex, sqrt
+from sympy import Expr, S, Symbol, Tuple, latex, sqrt
 
 from symcavity.algebra.signs import sign_of
 from symcavity.algebra.texsymbol import TexSymbol
@@ -28,7 +28,7 @@ from symcavity.sites.site import Site, response_steps
 from symcavity.sites.thermal.cold import at_zero_temperature, density
 from symcavity.sites.thermal.ensemble import ThermalEnsemble, ThermalSolution
 from symcavity.sites.thermal.parts import ZETA
-from symcavity.sites.thermal.states import is_closed
+from symcavity.sites.thermal.states import density_of, is_closed
 from symcavity.sites.thermal.summed import (
     laid_out,
     mixture,
@@ -43,7 +43,7 @@ AT_ZERO: tuple[Strategy, ...] = (Linear(), FORMULAS)  # how the minimum is found
 def before_others(site: Site, silent: Mapping[Any, Expr]) -> Site:
     """The site before some of the others have spoken: what it hears of them and what comes back is exactly zero.
 
-    Nothing is looked for but sums over states: a minimum is none of a field that nobody answers.
+    Only sums over states are used: a field without feedback has no minimum.
 
     Parameters
     ----------
@@ -164,9 +164,7 @@ def state_steps(site: Site, make: StepMaker) -> list[Step]:
     key, kind, zero = site.kind.key, site.kind, {site.kind.index: S.Zero}
     weight, found = weight_of(site.problem), site.solution.fluctuation
     here = zero | {q: h.xreplace(zero) for q, h in found.given.items()}
-    x, F, beta = weight.state, found.feedback, weight.beta
-    gain = -((x - found.field) ** 2) / (2 * F) if weight.is_field else found.field * x + F * x**2 / 2
-    whole = exp(-beta * (weight.energy - gain)) * Mul(*(Heaviside(b) for b in weight.bounds))
+    x, F, beta, whole = weight.state, found.feedback, weight.beta, density_of(found)
     finite = not weight.is_field and all(q.family.values for q in weight.states)
     relations = [] if finite else sign_relations(site)  # a finite sum needs no sign
     discrete = [q.xreplace(zero) for q in weight.states if not weight.is_field and q.family.values]

@@ -36,7 +36,7 @@ class UnansweredField(ThermalAverages):
 
     @property
     def is_square(self) -> bool:
-        """Whether all of the weight is one Gaussian: it is none."""
+        """Whether all of the weight is one Gaussian: it is not."""
         return False
 
     def expected(self, body: Expr) -> Expr:
