@@ -44,7 +44,7 @@ def task_of(theory: Theory) -> Task:
             lambda with_load: theory.reduced_with_load if with_load and system.fixed else theory.reduced,
             lambda: theory.gains,
             lambda: theory.objective,
-            lambda: variance_of_minimum(theory),
+            lambda held: variance_of_minimum(theory, held),
             lambda: moved_of(theory),
             lambda observed, over: pair_of(theory, observed, over),
             theory.in_words,

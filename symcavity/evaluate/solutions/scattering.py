@@ -14,7 +14,7 @@ from symcavity.evaluate.given.values import GUARD, Task
 from symcavity.evaluate.solutions.next_order import SUPPORTED as LINEAR
 from symcavity.evaluate.solutions.next_order import NextOrder
 from symcavity.evaluate.solutions.spectra import SiteSpectrum, spectrum_of
-from symcavity.evaluate.solutions.spreads import Spreads
+from symcavity.evaluate.solutions.spreads import Spreads, held_kinds
 from symcavity.evaluate.solutions.table import SolutionTable
 from symcavity.evaluate.solutions.two_sites import two_sites
 from symcavity.evaluate.undefined import where_defined
@@ -69,8 +69,9 @@ class Scattering(SolutionTable):
     def variance(self, what: Any = "objective") -> Any:
         """N times the variance between instances of a quantity per feature, to leading order in N.
 
-        Couplings and quenched parameters are drawn anew in each instance.  An observable of one instance scatters about
-        the theory by ``sqrt(solution.variance(observable)/N)``.
+        Couplings and quenched parameters are drawn anew in each instance; those that are given site by site, as lists,
+        are the same in all of them.  An observable of one instance scatters about the theory by
+        ``sqrt(solution.variance(observable)/N)``.
 
         Parameters
         ----------
@@ -88,11 +89,12 @@ class Scattering(SolutionTable):
         Raises
         ------
         UnsupportedLaw
-            For systems of equations, vector fields and reciprocities; and for observables of problems with trained
-            fields that are combinations of others, or several trained fields beside that of a teacher.
+            For systems of equations, vector fields and reciprocities; for parameters with a law beside others of the
+            same sites that are given site by site; and for observables of problems with trained fields that are
+            combinations of others, or several trained fields beside that of a teacher.
         """
         if self._is_minimum(what):
-            return self[self.task.variance_of_minimum()]
+            return self[self.task.variance_of_minimum(held_kinds(self))]
         return self._spread(what, what)
 
     def next_order(self, what: Any = "objective") -> Any:
