@@ -144,8 +144,8 @@ def check_minimum(theory: Theory) -> None:
     record, supported = theory.system.record, "convex problems that hear scalar fields"
     if record is None and theory.system.weights:
         raise UnsupportedLaw(
-            "The variance between instances is not derived for a free energy, nor for the lowest of several minima.",
-            supported,
+            "Of a measure, and of the lowest of several minima, the variance of the free energy is derived alone.",
+            "solution.variance(theory.free_energy), and observables of " + supported,
             "simulate(...), and the scatter of its instances",
         )
     if record is None:

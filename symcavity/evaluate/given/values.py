@@ -90,8 +90,10 @@ class Task:
     objective : callable
         The minimum of a convex problem per feature, as an observable; raises UnsupportedLaw without one.
     variance_of_minimum : callable
-        N times the variance of the minimum per feature between instances, of the kinds of sites whose parameters are
-        the same in all of them; raises UnsupportedLaw likewise.
+        N times the variance of the minimum, or of a free energy, per feature between instances, by the kinds of sites
+        whose parameters are the same in all of them; raises UnsupportedLaw likewise.
+    meant : callable
+        What a user may call the minimum, or the free energy of a measure: a word, and formulas.
     moved : callable
         What a small term in the objective moves; raises UnsupportedLaw likewise.
     pair : callable
@@ -137,6 +139,7 @@ class Task:
     gains: Callable[[], Gains]
     objective: Callable[[], Expr]
     variance_of_minimum: Callable[[Collection[Kind]], Expr]
+    meant: Callable[[], tuple[Any, ...]]
     moved: Callable[[], Moved]
     pair: Callable[[Any, Any], Pair]
     words: Callable[[Any], Expr]
