@@ -44,6 +44,7 @@ from symcavity.model.varied import varied_families
 from symcavity.record.order_parameters import OrderParameter
 
 EXAMPLE = "solution.dimension(w, over=[xi])"
+OTHER = "another over=, or sim.dimension(...) of instances"
 
 
 @dataclass(frozen=True)
@@ -305,16 +306,17 @@ def _is_mixed(pair: Pair) -> bool:
     for kind in dict.fromkeys(leg.kind for leg in pair.legs):
         own = reach.parameters(kind)
         if labels := [q for q in own if q.given is not None and (q not in pair.over or q.low is not None)]:
-            raise _refused(f"{labels[0]}, drawn on a field, where it is given or a count")
+            beside = f"over=[{', '.join(map(str, (*pair.over, labels[0])))}]" if labels[0].low is None else OTHER
+            raise _refused(f"{labels[0]}, drawn on a field, where it is given or a count", beside)
         mixed |= 0 < sum(q in pair.over for q in own) < len(own) or not all(map(reach.varies, reach.fields(kind)))
     return mixed
 
 
-def _refused(found: str) -> UnsupportedLaw:
+def _refused(found: str, instead: str = OTHER) -> UnsupportedLaw:
     return UnsupportedLaw(
         f"The covariances of sites are not derived for {found}.",
         "scalar fields at rest, with variances that are products of what belongs to one site each",
-        "another over=, or sim.dimension(...) of instances",
+        instead,
     )
 
 
