@@ -19,9 +19,11 @@ from symcavity.method.pair import pair_of
 from symcavity.method.recession import Side, widest_margin
 from symcavity.method.saddle import saddle_of, scales_of
 from symcavity.method.theory import Theory
+from symcavity.method.thermal_scatter import variance_of_free_energy
 from symcavity.model.averages import SiteResponse
 from symcavity.model.kinds import Kind
 from symcavity.model.quantities import Quenched, SiteQuantity
+from symcavity.model.typed import OBJECTIVE
 
 
 def task_of(theory: Theory) -> Task:
@@ -44,7 +46,8 @@ def task_of(theory: Theory) -> Task:
             lambda with_load: theory.reduced_with_load if with_load and system.fixed else theory.reduced,
             lambda: theory.gains,
             lambda: theory.objective,
-            lambda: variance_of_minimum(theory),
+            lambda held: (variance_of_free_energy if system.weights else variance_of_minimum)(theory, held),
+            lambda: _meant(theory),
             lambda: moved_of(theory),
             lambda observed, over: pair_of(theory, observed, over),
             theory.in_words,
@@ -67,6 +70,16 @@ def task_of(theory: Theory) -> Task:
             measure=_measure(theory),
         )
     return theory.memory["task"]
+
+
+def _meant(theory: Theory) -> tuple[Any, ...]:
+    """What a user may call the minimum of a problem, or the free energy of a measure."""
+    weights = theory.system.weights.values()
+    try:
+        formula = theory.free_energy if weights else theory.objective
+    except UnsupportedLaw:
+        return () if weights else (OBJECTIVE,)
+    return (formula,) if any(not w.is_cold for w in weights) else (OBJECTIVE, formula)
 
 
 def _has_margin(theory: Theory, sides: Sequence[Side], given: Given) -> bool | None:

@@ -12,16 +12,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sympy import Add, Expr, Matrix, S, cancel, factor_terms
+from sympy import Add, Expr, Matrix, S, Sum, cancel, factor_terms
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import message_response
 from symcavity.method.objective_fields import answers
-from symcavity.method.observed_sums import without_fields
+from symcavity.method.observed_sums import in_states
 from symcavity.method.theory import Theory
 from symcavity.method.told_apart import ToldApart, multiple
 from symcavity.model.averages import Average
 from symcavity.model.kinds import Kind
+from symcavity.model.quantities import site_quantities
 from symcavity.sites.protocol import Heard
 from symcavity.sites.site import Site
 
@@ -83,9 +84,9 @@ def answered_fields(theory: Theory, apart: ToldApart, kind: Kind) -> tuple[Answe
     inverse = _inverted(covariance, heard)
     out = []
     for k, h in enumerate(heard):
-        ahead = Add(*(factor * in_states(theory, f.declared.as_sum) for factor, f in alike[k]))
+        ahead = Add(*(factor * in_states(theory.system, f.declared.as_sum) for factor, f in alike[k]))
         fed_back = Add(*(site.means[f.symbol] * f.emission for f in h.feedback))
-        eta = in_states(theory, h.declared.as_sum) - fed_back - ahead
+        eta = in_states(theory.system, h.declared.as_sum) - fed_back - ahead
         echoes = Add(*(site.means[f.symbol] * f.emission for f in h.feedback if not f.through.states()))
         slopes = tuple(g.factor * message_response(theory.system, psi[k], g.declared) for g in heard)
         back = tuple(f + apart.back.get((kind, k, m), S.Zero) for m, f in enumerate(_back(site, h, psi)))
@@ -133,14 +134,28 @@ def along(site: Site, h: Heard) -> list[Expr]:
 
 def as_averages(theory: Theory, key: Any) -> Expr:
     """An observable as it is made of averages: order parameters and the names of a declaration written out."""
-    return theory.in_words(key).xreplace(dict(theory.order_parameters))
+    return in_averages(theory.in_words(key).xreplace(dict(theory.order_parameters)))
 
 
-def in_states(theory: Theory, body: Expr) -> Expr:
-    """An expression of one site in its states, without sums over other sites."""
-    own = theory.system.own(theory.system.rewritten.observable(Average(body)))
-    found = without_fields(theory.system, own)
-    return found.args[0] if isinstance(found, Average) else found  # a sum that the law holds at a number
+def in_averages(expr: Expr) -> Expr:
+    """Sums over all sites of a kind as averages, times the number of sites."""
+    whole = [e for e in expr.atoms(Sum) if is_whole(e)]
+    return expr.xreplace({e: e.limits[0][2] * Average(e.function) for e in whole})
+
+
+def named_averages(theory: Theory) -> dict[Expr, Expr]:
+    """The averages that are order parameters, or that sums are multiples of which are: by these."""
+    out: dict[Expr, Expr] = {}
+    for symbol, meaning in theory.order_parameters.items():
+        size, node = in_averages(meaning).as_independent(Average, as_Add=False)
+        out[node] = symbol / size
+    return out
+
+
+def is_whole(expr: Sum) -> bool:
+    """Whether a sum is one over all sites of a kind, of what each of them has."""
+    kinds = {kind for q in site_quantities(expr.function) for kind in q.site}
+    return len(kinds) == 1 and not expr.function.has(Sum) and expr.limits == (kinds.pop().range,)
 
 
 def _back(site: Site, h: Heard, psi: Sequence[Expr]) -> tuple[Expr, ...]:

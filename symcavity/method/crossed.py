@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from sympy import Add, Dummy, Expr, S, Symbol, cancel
 
-from symcavity.method.answered import along, given_fields
+from symcavity.method.answered import along, given_fields, named_averages
 from symcavity.method.fluctuations import Shared, shared_terms
 from symcavity.method.theory import Theory
 from symcavity.method.told_apart import ToldApart
@@ -85,7 +85,8 @@ def crossed(theory: Theory, apart: ToldApart, squares: Mapping[Symbol, tuple[Kin
         return expr.xreplace(second)
 
     covariances = {kind: _covariances(site, order, of_second) for kind, site in apart.sites.items()}
-    terms = [_exchanged(theory, order, term) for term in shared_terms(theory)]
+    known = named_averages(theory)
+    terms = [_exchanged(theory, order, known, term) for term in shared_terms(theory)]
     every = {s: turned.get(s, s) for s in squares} | {t: s for s, t in turned.items()}
     same = {t: s for s, t in turned.items()} | {mark: s for s, mark in second.items()}
     return _at_given(Crossed(covariances, Add(*terms), every, second, same))
@@ -119,12 +120,12 @@ def _covariances(site: Site, order: _Order, of_second: Callable[[Expr], Expr]) -
     return tuple(tuple(entry(h, g) for g in heard) for h in heard)
 
 
-def _exchanged(theory: Theory, order: _Order, term: Shared) -> Expr:
+def _exchanged(theory: Theory, order: _Order, known: Mapping[Expr, Expr], term: Shared) -> Expr:
     """The overlap of two emissions times that of two messages, the first of each in the first copy."""
     f, apart = term.fields[0], order.apart
     hears, sends = zip(*(apart.edges[f.symbol] for f in term.fields), strict=True)
-    heard = apart.overlap(theory.observable(term.heard), term.weights[0], f.hearer, *hears)
-    sent = apart.overlap(theory.observable(term.sent), term.weights[1], f.sender, *sends)
+    heard = apart.overlap(theory.observable(term.heard.xreplace(known)), term.weights[0], f.hearer, *hears)
+    sent = apart.overlap(theory.observable(term.sent.xreplace(known)), term.weights[1], f.sender, *sends)
     return term.factor * order.of(heard, f.hearer, *hears) * order.of(sent, f.sender, *sends)
 
 

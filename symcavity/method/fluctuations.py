@@ -12,9 +12,11 @@ by bit.  At ``u = 1`` the copies coincide, and ``V(1)`` is the variance.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
+from types import MappingProxyType
 
 from sympy import Add, Expr, KroneckerDelta, S, expand_mul
 
@@ -22,6 +24,7 @@ from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import coupling_covariance
 from symcavity.method.given_emissions import curvatures, split_by_ends
 from symcavity.method.objective_fields import matching
+from symcavity.method.observed_sums import in_states
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average
 from symcavity.model.fields import RandomField
@@ -46,13 +49,19 @@ def single_site_minima(theory: Theory) -> dict[Kind, Expr]:
     return {kind: minimum_of(theory, site) for kind, site in theory.inserted.items()}
 
 
-def variance_of_minimum(theory: Theory) -> Expr:
+def variance_of_minimum(theory: Theory, held: Collection[Kind] = ()) -> Expr:
     """N times the variance between instances of the minimum per feature, as an observable of the theory.
 
     Couplings and quenched parameters are drawn anew in each instance.  For one coupling between features and data it is
     ``alpha Var(M_d) + Var(M_f) - alpha <lambda**2> <w**2>``.
 
     What emissions that are given add to ``M`` is in :mod:`symcavity.method.given_emissions`.
+
+    Parameters
+    ----------
+    theory : Theory
+    held : collection of Kind
+        The kinds of sites whose parameters are the same in all instances, site by site.
 
     Raises
     ------
@@ -61,17 +70,30 @@ def variance_of_minimum(theory: Theory) -> Expr:
     """
     minima = single_site_minima(theory)
     bent = [(c.sender, c.value * c.emissions / 2) for c in curvatures(theory, minima)]
-    return scatter(minima, bent) - shared_overlaps(theory)
+    return scatter(minima, bent, {kind: partial(at_given, theory, kind) for kind in held}) - shared_overlaps(theory)
 
 
-def scatter(minima: Mapping[Kind, Expr], bent: Sequence[tuple[Kind, Expr]]) -> Expr:
-    """The variances of what single sites add to the minimum, summed over all sites, per feature."""
+def scatter(
+    minima: Mapping[Kind, Expr],
+    bent: Sequence[tuple[Kind, Expr]],
+    held: Mapping[Kind, Callable[[Expr], Expr]] = MappingProxyType({}),
+) -> Expr:
+    """The variances of what single sites add to the minimum, summed over all sites, per feature.
+
+    Of a kind whose parameters are the same in all instances, those at the parameters of each site.
+    """
     parts = []
     for kind in minima:
         whole = minima[kind] + Add(*(more for sender, more in bent if sender == kind))
         if whole != 0:
-            parts.append(in_units_of_n(kind.size / N) * (Average(whole**2) - Average(whole) ** 2))
+            mean = Average(held[kind](whole) ** 2) if kind in held else Average(whole) ** 2
+            parts.append(in_units_of_n(kind.size / N) * (Average(whole**2) - mean))
     return Add(*parts)
+
+
+def at_given(theory: Theory, kind: Kind, body: Expr) -> Expr:
+    """The mean of a function of a site at the parameters of the site."""
+    return theory.inserted[kind].ensemble.at_site(in_states(theory.system, body)).xreplace(theory.binding)
 
 
 @dataclass(frozen=True)
@@ -122,8 +144,8 @@ def check_minimum(theory: Theory) -> None:
     record, supported = theory.system.record, "convex problems that hear scalar fields"
     if record is None and theory.system.weights:
         raise UnsupportedLaw(
-            "The variance between instances is not derived for a free energy, nor for the lowest of several minima.",
-            supported,
+            "Of a measure, and of the lowest of several minima, the variance of the free energy is derived alone.",
+            "solution.variance(theory.free_energy), and observables of " + supported,
             "simulate(...), and the scatter of its instances",
         )
     if record is None:

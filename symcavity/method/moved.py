@@ -13,8 +13,9 @@ from typing import Any
 from sympy import Add, Dummy, Expr, S, Sum, Symbol
 
 from symcavity.errors import UnsupportedLaw
-from symcavity.method.answered import as_averages, in_states, tilts
+from symcavity.method.answered import as_averages, tilts
 from symcavity.method.close import kind_of_body
+from symcavity.method.observed_sums import in_states
 from symcavity.method.perturbed import Overlap, Perturbed, Weighed, perturbed
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
@@ -70,7 +71,7 @@ def parts_of(theory: Theory, observable: Expr, shares: Mapping[Kind, Expr]) -> P
     back = {mark: node for node, mark in marks.items()}
     out = Parts(shared={g: body.diff(g).xreplace(back) for g in shared})
     for node, mark in marks.items():
-        own = in_states(theory, node.body)
+        own = in_states(theory.system, node.body)
         if not site_quantities(own):
             continue
         kind = kind_of_body(own)

@@ -55,6 +55,12 @@ def without_fields(system: System, expr: Any) -> Any:
     return expr.func(*(without_fields(system, a) for a in expr.args))
 
 
+def in_states(system: System, body: Expr) -> Expr:
+    """An expression of one site in its states, without sums over other sites."""
+    found = without_fields(system, system.own(system.rewritten.observable(Average(body))))
+    return found.args[0] if isinstance(found, Average) else found  # a sum that the law holds at a number
+
+
 def _in_variables(system: System, law: Law, body: Expr) -> Expr:
     if not any(kind_of_sum(limits) for total in body.atoms(Sum) for limits in total.limits):
         return body  # sums over components are those of one site

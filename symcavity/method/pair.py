@@ -36,6 +36,7 @@ from symcavity.method.reach import Reach
 from symcavity.method.theory import Theory
 from symcavity.model.averages import Average, SiteResponse
 from symcavity.model.equations import Equation
+from symcavity.model.families import families
 from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind, N, in_units_of_n
 from symcavity.model.quantities import Family, Quenched, SiteQuantity, site_quantities
@@ -43,6 +44,7 @@ from symcavity.model.varied import varied_families
 from symcavity.record.order_parameters import OrderParameter
 
 EXAMPLE = "solution.dimension(w, over=[xi])"
+OTHER = "another over=, or sim.dimension(...) of instances"
 
 
 @dataclass(frozen=True)
@@ -254,14 +256,15 @@ def pair_of(theory: Theory, observed: Any, over: Any) -> Pair:
     DeclarationError
         For families that the theory does not hold, and what is not a quantity of one kind of site.
     UnsupportedLaw
-        For the naive analysis, states that move, vector fields, labels drawn on a field, and couplings whose variance
-        is a sum of what differs from site to site.
+        For the naive analysis, states that move, vector fields, labels drawn on a field that are given, strengths of
+        couplings that vary, and couplings whose variance is a sum of what differs from site to site.
     """
     _refuse(theory)
     varied = varied_families(over, theory.system.quenched, EXAMPLE)
-    for f in theory.system.fields:
-        if not f.states() and any(f.emission.has(q.at_site()) for q in varied):
-            raise _refused(f"{f.as_sum}, a field of varying parameters that is heard beside a field of states")
+    moments = [(f.coupling.family, e) for f in theory.system.fields for e in f.coupling.family.moments]
+    for q in varied:
+        if held := next((x for x, e in moments if q in families([e], Quenched)), None):
+            raise _refused(f"{q} in over=, a strength of {held}, which is given with the couplings")
     body = observed.at_site() if isinstance(observed, Family) else theory.named_by(observed)
     own = theory.system.own(theory.system.rewritten.observable(Average(body)))
     body = without_fields(theory.system, own).args[0]
@@ -303,16 +306,17 @@ def _is_mixed(pair: Pair) -> bool:
     for kind in dict.fromkeys(leg.kind for leg in pair.legs):
         own = reach.parameters(kind)
         if labels := [q for q in own if q.given is not None and (q not in pair.over or q.low is not None)]:
-            raise _refused(f"{labels[0]}, drawn on a field, where it is given or a count")
+            beside = f"over=[{', '.join(map(str, (*pair.over, labels[0])))}]" if labels[0].low is None else OTHER
+            raise _refused(f"{labels[0]}, drawn on a field, where it is given or a count", beside)
         mixed |= 0 < sum(q in pair.over for q in own) < len(own) or not all(map(reach.varies, reach.fields(kind)))
     return mixed
 
 
-def _refused(found: str) -> UnsupportedLaw:
+def _refused(found: str, instead: str = OTHER) -> UnsupportedLaw:
     return UnsupportedLaw(
         f"The covariances of sites are not derived for {found}.",
         "scalar fields at rest, with variances that are products of what belongs to one site each",
-        "another over=, or sim.dimension(...) of instances",
+        instead,
     )
 
 

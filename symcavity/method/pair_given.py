@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations_with_replacement
 
-from sympy import Abs, Add, Expr, S, Symbol, cancel
+from sympy import Abs, Add, Expr, S, cancel
 
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.average import message_response
@@ -29,7 +29,7 @@ from symcavity.model.complementary import Complementary
 from symcavity.model.equations import Equation
 from symcavity.model.kinds import Kind
 from symcavity.model.names import fresh_name
-from symcavity.model.quantities import Quenched, SiteQuantity, Variable
+from symcavity.model.quantities import Quenched, SiteQuantity, Variable, site_quantities
 from symcavity.record.order_parameters import OrderParameter
 from symcavity.sites.labels import JUMPS
 from symcavity.sites.protocol import Heard
@@ -226,9 +226,11 @@ class GivenFields:
         sent = {weighed(f) for f in self.theory.system.fields}
         legs = {a: e for a in self.legs if (e := a.sent) is not None and e in sent}
         known = self.theory.order_parameters.items()
-        found: set[Symbol] = set()
+        found: set[Expr] = set()
         for a, b in combinations_with_replacement(legs, 2):
-            one = next((s for s, e in known if _same(e, Average(legs[a] * legs[b]))), None)
+            whole = Average(legs[a] * legs[b])
+            stated = whole if not site_quantities(whole, Variable) else None  # of parameters, such as a teacher's
+            one = next((s for s, e in known if _same(e, whole)), stated)
             if a.kind == b.kind and one is not None:
                 name = fresh_name(taken, "p_" + "_".join(dict.fromkeys((a.name, b.name))))
                 symbol = OrderParameter(name, real=True, nonnegative=a == b or None)

@@ -37,7 +37,7 @@ def _steps(pair: Pair, make: StepMaker) -> list[Step]:
     kinds = list(theory.inserted)
     over = [q.at_site() for q in pair.over]
     given = [q.at_site() for q in theory.system.quenched if q not in pair.over]
-    trained = [f for f in theory.system.fields if f.states()]
+    trained = [f for f in theory.system.fields if pair.reach.may_vary(f)]
     couplings = list(dict.fromkeys(f.coupling for f in trained))
     local = _local(pair) if pair.given is None else []
     sent = list(dict.fromkeys(leg.sent for leg in pair.means)) if pair.given is None else []

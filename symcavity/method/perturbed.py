@@ -39,7 +39,7 @@ from symcavity.method.answered import (
     along,
     answered_fields,
     given_fields,
-    in_states,
+    in_averages,
     not_derived,
     tilts,
 )
@@ -49,6 +49,7 @@ from symcavity.method.crossed import Crossed, crossed
 from symcavity.method.fluctuations import check_minimum
 from symcavity.method.given_emissions import curvatures
 from symcavity.method.lagrangian import slopes_in_shared
+from symcavity.method.observed_sums import in_states
 from symcavity.method.theory import Theory
 from symcavity.method.told_apart import ToldApart, multiple, told_apart
 from symcavity.model.averages import Average, SiteResponse
@@ -207,9 +208,10 @@ def _moved(
     theory: Theory, apart: ToldApart, sites: Mapping[Kind, tuple[Answered, ...]], symbol: Symbol, meaning: Expr
 ) -> Overlap | Weighed:
     """An order parameter as the average of answers of a site, or of a slope."""
-    body = meaning.args[0]
+    factor, node = in_averages(meaning).as_independent(Average, as_Add=False)
+    body = factor * node.args[0] if isinstance(node, Average) else node
     where = apart.places.get(symbol)
-    for kind, fields in sites.items() if isinstance(meaning, Average) else ():
+    for kind, fields in sites.items() if isinstance(node, Average) else ():
         first, second = ([*range(len(fields))], [*range(len(fields))])
         if where is not None:
             if where[0] != kind:
@@ -259,7 +261,7 @@ def _response(
         if ratio is not None:
             gram = Matrix([[site.covariance[f.eta, e.eta] for e in given] for f in given]).inv()
             row = given.index(g)
-            at = Add(*(gram[row, n] * in_states(theory, f.declared.as_sum) for n, f in enumerate(given)))
+            at = Add(*(gram[row, n] * in_states(theory.system, f.declared.as_sum) for n, f in enumerate(given)))
             known = {meaning: s for s, meaning in theory.order_parameters.items()}
             steps = [along(site, h)[row] * Average(s).xreplace(known) for h, s in zip(heard, a.slopes, strict=True)]
             return Weighed(symbol, kind, tuple(-ratio * at * t for t in tilts(fields, k)), -ratio * Add(*steps))
@@ -277,6 +279,6 @@ def _bends(theory: Theory) -> dict[Weighed, tuple[Kind, Expr]]:
         (node,) = (n for n in value.atoms(Average) if n.has(mark))
         place = Dummy("m")
         linear = value.xreplace({node: place})
-        weight = linear.diff(place) * in_states(theory, cancel(node.body / mark))
+        weight = linear.diff(place) * in_states(theory.system, cancel(node.body / mark))
         out[Weighed(Symbol(f"K_{k}"), c.hearer, (weight,), linear.xreplace({place: S.Zero}))] = c.sender, c.emissions
     return out

@@ -17,6 +17,7 @@ from sympy import Basic, Expr, S, Symbol, Tuple
 from symcavity.errors import UnsupportedLaw
 from symcavity.method.pair_ends import Leg, weighed
 from symcavity.model.families import families
+from symcavity.model.fields import RandomField
 from symcavity.model.kinds import Kind
 from symcavity.model.laws import Law
 from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
@@ -46,8 +47,12 @@ class Reach:
     @cached_property
     def _sent(self) -> list[tuple[Kind, Expr]]:
         """What each kind sends, and what is observed."""
-        fields = [f for f in self.theory.system.fields if f.states()]
-        return list(dict.fromkeys([*((f.sender, weighed(f)) for f in fields), (self.kind, self.observed)]))
+        sent = [(f.sender, weighed(f)) for f in self.theory.system.fields if self.may_vary(f)]
+        return list(dict.fromkeys([*sent, (self.kind, self.observed)]))
+
+    def may_vary(self, f: RandomField) -> bool:
+        """Whether a field sums states, or parameters that vary."""
+        return bool(f.states()) or any(f.emission.has(q.at_site()) for q in self.over)
 
     @cached_property
     def _laws(self) -> dict[Kind, _Dependence]:

@@ -80,9 +80,9 @@ class LinearInstances:
     def _site(self, kind: Kind) -> _Site:
         """Slopes at the full fields, and the noise that makes the mean squares what they are, point by point."""
         theory, site = self.theory, self.theory.inserted[kind]
-        emissions = [f.emission for f in theory.system.fields if f.sender == kind and f.states()]
+        emissions = [f.emission for f in theory.system.fields if f.sender == kind and self.pair.reach.may_vary(f)]
         emissions = list(dict.fromkeys([*([self.pair.observed] if kind == self.pair.kind else []), *emissions]))
-        heard = [h for h in site.heard if h.declared.states()]
+        heard = [h for h in site.heard if self.pair.reach.may_vary(h.declared)]
         if self.beside is not None:  # what does not vary has no covariances
             ends = [leg for leg in self.pair.legs if leg.kind == kind]
             emissions = [e for e in emissions if any(leg.sent is not None and self.sent(leg)[0] == e for leg in ends)]
@@ -98,7 +98,7 @@ class LinearInstances:
 
     def sent(self, leg: Leg) -> tuple[Any, Any]:
         """What a site sends at an end of what joins two, and the scale of its couplings."""
-        fields = [f for f in self.theory.system.fields if f.sender == leg.kind and f.states()]
+        fields = [f for f in self.theory.system.fields if f.sender == leg.kind and self.pair.reach.may_vary(f)]
         return next(((f.emission, scales(f)[1]) for f in fields if weighed(f) == leg.sent), (leg.sent, S.One))
 
     def scale(self, leg: Leg) -> np.ndarray:
@@ -166,9 +166,9 @@ class LinearInstances:
     ) -> tuple[Any, Any]:
         """Slopes at the full fields, and noise, from the responses, the covariances, and those of the fields."""
         local, size, known = found
-        back = np.zeros((len(heard), len(emissions)))
+        back, may_vary = np.zeros((len(heard), len(emissions))), self.pair.reach.may_vary
         for b, h in enumerate(heard):
-            for k in (k for k in h.feedback if k.emission in emissions and k.through.states()):  # others move means
+            for k in (k for k in h.feedback if k.emission in emissions and may_vary(k.through)):  # others move means
                 mean = self.theory.inserted[kind].means[k.symbol]
                 back[b, emissions.index(k.emission)] += self.number(mean.xreplace(point))
         left = size - local @ known.reshape(len(heard), len(heard)) @ local.T

@@ -177,3 +177,15 @@ def test_the_record_of_a_sparse_fit_in_which_few_weights_answer():
     fit = ConvexProblem(Sum(gap**2, (mu, 1, P)) / 2 + Symbol("gamma", positive=True) * Sum(Abs(w[i]), (i, 1, N)))
     found = {step.key: step for step in fit.cavity().pair(over=[e]).derivation}
     assert all(v.ok for key in ("pair.close", "pair.dimension", "pair.resolvent") for v in judge(found[key]))
+
+
+def test_a_rule_that_has_no_solution_gives_way_to_a_finer_one():
+    """A portfolio with costs, over given holdings, against instances: a rule of six nodes has no root."""
+    m = Quenched("m", i)
+    costs = Sum(Abs(w[i] - m[i]), (i, 1, N)) / 5
+    risk = Sum(Sum(x[mu, i] * w[i], (i, 1, N)) ** 2, (mu, 1, P)) / 2
+    problem = ConvexProblem(risk + costs, [Eq(Sum(w[i], (i, 1, N)), N)])
+    values = {alpha: 2, m: {0: Rational(1, 2), 2: Rational(1, 2)}}
+    found = float(problem.cavity().solve(values).dimension(w, over=[m]))
+    seen = problem.simulate(values, N=50, seeds=6).dimension(w, over=[m], draws=30)
+    assert abs(seen.mean - found) < 4 * seen.stderr + found / 25

@@ -181,7 +181,15 @@ def test_the_resolvent_over_drawn_labels_is_judged_and_a_wrong_one_is_seen(drawn
     assert not all(v.ok for v in judge(wrong))
 
 
-def test_labels_that_are_given_are_refused(drawn):
+def test_labels_that_are_given_beside_a_teacher_that_varies_are_refused(drawn):
+    problem, values, t, _ = drawn
+    with pytest.raises(UnsupportedLaw, match="drawn on a field, where it is given"):
+        problem.cavity().solve(values).dimension(w, over=[t])
+
+
+def test_labels_vary_with_the_teacher_on_whom_they_are_drawn(drawn):
+    """Instances draw the teacher again, and labels on its field."""
     problem, values, t, y = drawn
-    with pytest.raises(UnsupportedLaw, match="a field of varying parameters"):
-        problem.cavity().solve(values).dimension(w, over=[t, y])
+    found = float(problem.cavity().solve(values).dimension(w, over=[t, y]))
+    seen = problem.simulate(values, N=50, seeds=6).dimension(w, over=[t, y], draws=30)
+    assert abs(seen.mean - found) < 4 * seen.stderr + found / 25

@@ -39,6 +39,8 @@ class SiteLaw:
         Parameters with a density; independent of all others.
     arrays : dict
         Parameters that are given site by site, as doubles.
+    held : tuple of Quenched
+        All parameters that are given site by site: they are the same in all instances.
     uniform : bool
         Whether all points have one weight.
     kinks : dict
@@ -52,6 +54,7 @@ class SiteLaw:
     weights: list[Any] = field(default_factory=lambda: [Rational(1)])
     continuous: list[tuple[Quenched, Any]] = field(default_factory=list)
     arrays: dict[Quenched, np.ndarray] = field(default_factory=dict)
+    held: tuple[Quenched, ...] = ()
     uniform: bool = False
     kinks: dict[Quenched, tuple[Expr, ...]] = field(default_factory=dict)
     powers: dict[Quenched, int] = field(default_factory=dict)
@@ -116,6 +119,11 @@ class SiteLaw:
             columns[q] = np.tile(nodes, len(weights))
             weights = np.repeat(weights, len(nodes)) * np.tile(rule_weights, len(weights))
         return tuple(columns[q] for q in families), weights
+
+    @property
+    def drawn(self) -> tuple[Quenched, ...]:
+        """The parameters that are drawn anew in each instance."""
+        return tuple(q for q in (*self.names, *(q for q, _ in self.continuous)) if q not in self.held)
 
     def scaled(self, powers: Mapping[Quenched, int]) -> SiteLaw:
         """The law of the parameters times powers of two, which round nothing."""
@@ -276,6 +284,7 @@ def _join_arrays(
             )
         length = len(column)
         columns.append(column)
+    law.held = tuple(q for q, _ in entries)
     if law.points == [()] and all(isinstance(c, np.ndarray) for c in columns):
         law.names = [q for q, _ in entries]
         law.arrays = dict(zip(law.names, columns, strict=True))  # type: ignore[arg-type]

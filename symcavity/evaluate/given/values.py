@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -90,7 +90,10 @@ class Task:
     objective : callable
         The minimum of a convex problem per feature, as an observable; raises UnsupportedLaw without one.
     variance_of_minimum : callable
-        N times the variance of the minimum per feature between instances; raises UnsupportedLaw likewise.
+        N times the variance of the minimum, or of a free energy, per feature between instances, by the kinds of sites
+        whose parameters are the same in all of them; raises UnsupportedLaw likewise.
+    meant : callable
+        What a user may call the minimum, or the free energy of a measure: a word, and formulas.
     moved : callable
         What a small term in the objective moves; raises UnsupportedLaw likewise.
     pair : callable
@@ -135,7 +138,8 @@ class Task:
     closed: Callable[[bool], Closed]
     gains: Callable[[], Gains]
     objective: Callable[[], Expr]
-    variance_of_minimum: Callable[[], Expr]
+    variance_of_minimum: Callable[[Collection[Kind]], Expr]
+    meant: Callable[[], tuple[Any, ...]]
     moved: Callable[[], Moved]
     pair: Callable[[Any, Any], Pair]
     words: Callable[[Any], Expr]

@@ -118,6 +118,7 @@ class GivenNumbers:
         self.overlaps = dict.fromkeys(given.overlaps, 0.0)
         self.kinds: dict[Kind, AtSites] = {}
         self._numbers: dict[Expr, float] = {}
+        self._linear: dict[Kind, tuple[np.ndarray, dict[Any, np.ndarray]]] = {}
         self.level = 0
         before: dict[Kind, np.ndarray] = {}
         for level in range(-len(GAUSS) if all(map(self._is_gaussian, self.sites)) else 0, LEVELS):
@@ -186,6 +187,8 @@ class GivenNumbers:
             step = turn @ gap
             while not self._varies(now + step):
                 step = step / 2
+                if np.all(abs(step) <= CLOSED * whole):
+                    return False  # at the edge, beyond which the rule has no parts of fields that vary
             after = self._map(now + step, level) - (now + step)
             moved = turn @ (after - gap)
             if step @ moved != 0:
@@ -211,7 +214,7 @@ class GivenNumbers:
     def at(self, kind: Kind, level: int) -> AtSites:
         """The sites of a kind at the overlaps as they are, by the rule of a level."""
         site, part = self.sites[kind], self.given.parts[kind]
-        shared = self._matrix(part, self.given.covariance(kind))
+        shared = self._shared(kind, self.overlaps)
         columns, weights = self._given(kind, level)
         spread, lines = self._spread(part, shared, level)
         standard = np.array(list(product(*(line for line, _ in lines)))).T
@@ -245,23 +248,29 @@ class GivenNumbers:
 
     def left(self, kind: Kind) -> np.ndarray:
         """The covariances of the parts of the fields of a site that vary."""
-        part = self.given.parts[kind]
-        whole, shared = self.given.whole(kind), self.given.covariance(kind)
-        return self._matrix(part, whole) - self._matrix(part, shared)
+        whole = {s: self._known(one) for s, (one, _) in self.given.overlaps.items()}
+        return self._shared(kind, whole) - self._shared(kind, self.overlaps)
 
-    def _matrix(self, part: GivenPart, entries: Mapping[Any, Expr]) -> np.ndarray:
-        """Covariances of the fields of a site at the overlaps as they are."""
-        heard = list(part.fields)
-        out = np.zeros((len(heard), len(heard)))
-        for (h, g), e in entries.items():
-            out[heard.index(h), heard.index(g)] = self._linear(e)
-        return out
+    def _shared(self, kind: Kind, overlaps: Mapping[Any, float]) -> np.ndarray:
+        """The covariances of the given parts of the fields of a site: they are linear in overlaps of two draws."""
+        if kind not in self._linear:
+            self._linear[kind] = self._coefficients(kind)
+        fixed, rates = self._linear[kind]
+        return np.add(fixed, sum(overlaps[s] * rate for s, rate in rates.items()))
 
-    def _linear(self, expr: Expr) -> float:
-        """A number that is linear in the overlaps of two draws."""
-        rest = expr.xreplace(dict.fromkeys(self.overlaps, S.Zero))
-        terms = [(self._known(expr.coeff(s)), value) for s, value in self.overlaps.items() if expr.has(s)]
-        return self._known(rest) + sum(rate * value for rate, value in terms)
+    def _coefficients(self, kind: Kind) -> tuple[np.ndarray, dict[Any, np.ndarray]]:
+        heard, entries = list(self.given.parts[kind].fields), self.given.covariance(kind)
+
+        def matrix(parts: Mapping[Any, Expr]) -> np.ndarray:
+            out = np.zeros((len(heard), len(heard)))
+            for (h, g), e in parts.items():
+                out[heard.index(h), heard.index(g)] = self._known(e)
+            return out
+
+        none = dict.fromkeys(self.overlaps, S.Zero)
+        found = [s for s in self.overlaps if any(e.has(s) for e in entries.values())]
+        rates = {s: matrix({two: e.coeff(s) for two, e in entries.items()}) for s in found}
+        return matrix({two: e.xreplace(none) for two, e in entries.items()}), rates
 
     def _known(self, expr: Expr) -> float:
         if expr not in self._numbers:

@@ -6,7 +6,6 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from sympy import Expr
 
 from symcavity.algebra.precision import alone, given_out, mp, with_digits
 from symcavity.errors import UnsupportedLaw, ValuesError
@@ -14,11 +13,9 @@ from symcavity.evaluate.given.values import GUARD, Task
 from symcavity.evaluate.solutions.next_order import SUPPORTED as LINEAR
 from symcavity.evaluate.solutions.next_order import NextOrder
 from symcavity.evaluate.solutions.spectra import SiteSpectrum, spectrum_of
-from symcavity.evaluate.solutions.spreads import Spreads
+from symcavity.evaluate.solutions.spreads import Spreads, held_kinds
 from symcavity.evaluate.solutions.table import SolutionTable
 from symcavity.evaluate.solutions.two_sites import two_sites
-from symcavity.evaluate.undefined import where_defined
-from symcavity.model.typed import OBJECTIVE
 
 
 class Scattering(SolutionTable):
@@ -69,15 +66,17 @@ class Scattering(SolutionTable):
     def variance(self, what: Any = "objective") -> Any:
         """N times the variance between instances of a quantity per feature, to leading order in N.
 
-        Couplings and quenched parameters are drawn anew in each instance.  An observable of one instance scatters about
-        the theory by ``sqrt(solution.variance(observable)/N)``.
+        Couplings and quenched parameters are drawn anew in each instance; those that are given site by site, as lists,
+        are the same in all of them.  An observable of one instance scatters about the theory by
+        ``sqrt(solution.variance(observable)/N)``.
 
         Parameters
         ----------
         what : str or Expr
             ``'objective'``: the minimum of a declared convex problem, so that this is ``Var(E)/N`` of the minimum
             ``E``.  Or a function of averages over sites, ``average(w[i]**2)``, and of variables that all sites share:
-            an intercept, ``b``, or the multiplier of a condition on a sum, ``'nu'``.
+            an intercept, ``b``, or the multiplier of a condition on a sum, ``'nu'``.  At a temperature it is the free
+            energy, ``theory.free_energy``.
 
         Returns
         -------
@@ -88,11 +87,15 @@ class Scattering(SolutionTable):
         Raises
         ------
         UnsupportedLaw
-            For systems of equations, vector fields and reciprocities; and for observables of problems with trained
-            fields that are combinations of others, or several trained fields beside that of a teacher.
+            For systems of equations, vector fields and reciprocities; for parameters with a law beside others of the
+            same sites that are given site by site; and for observables of problems with trained fields that are
+            combinations of others, or several trained fields beside that of a teacher.
         """
         if self._is_minimum(what):
-            return self[self.task.variance_of_minimum()]
+            found = self.task.variance_of_minimum(held_kinds(self))
+            if not self.task.convex and not self.stability < 1:
+                raise self._unstable()
+            return self[found]
         return self._spread(what, what)
 
     def next_order(self, what: Any = "objective") -> Any:
@@ -122,19 +125,20 @@ class Scattering(SolutionTable):
         return with_digits(given_out(order.response(moved.read(what))), self.dps)
 
     def _is_minimum(self, what: Any) -> bool:
-        """Whether the minimum is meant, by its word or by its formula; a system of equations has none."""
-        return what == OBJECTIVE or (
-            isinstance(what, Expr) and what == where_defined(self.task.objective, also=(UnsupportedLaw,))
+        """Whether the minimum or the free energy is meant, by its word or by its formula; equations have none."""
+        return any(type(what) is type(meant) and what == meant for meant in self.task.meant())
+
+    def _unstable(self) -> UnsupportedLaw:
+        return UnsupportedLaw(
+            "Fluctuations between instances are derived for stable solutions, and this is a limit or not stable.",
+            "solutions of closed equations, of a stability below one",
         )
 
     def _spread(self, one: Any, other: Any) -> Any:
         """N times the covariance of two observables between instances."""
         moved = self.task.moved()
         if self.is_limit or not self.stability < 1:
-            raise UnsupportedLaw(
-                "Fluctuations between instances are derived for stable solutions, and this is a limit or not stable.",
-                "solutions of closed equations, of a stability below one",
-            )
+            raise self._unstable()
         if self._spreads is None:
             self._spreads = Spreads(self, moved)
         return with_digits(given_out(self._spreads.covariance(moved.parts(one), moved.parts(other))), self.dps)

@@ -16,6 +16,7 @@ from symcavity.evaluate.constants import IN_DOUBLE
 from symcavity.evaluate.given.values import GUARD
 from symcavity.evaluate.solutions.table import SolutionTable
 from symcavity.method.close import kind_of_body
+from symcavity.method.fluctuations import at_given
 from symcavity.method.moved import Moved, Parts, mean
 from symcavity.method.perturbed import Overlap, Weighed
 from symcavity.method.theory import Theory
@@ -36,6 +37,7 @@ class Spreads:
         self.squares = moved.squares
         self._known: dict[Expr, Any] = {S.Zero: mp.zero}
         self._nodes: dict[Kind, SiteNodes] = {}
+        self._given: dict[tuple[Kind, Expr], Expr] = {}
 
     def covariance(self, one: Parts, other: Parts) -> Any:
         """N times the covariance of two observables, each by what a site of each kind has of it."""
@@ -93,8 +95,23 @@ class Spreads:
         for kind, share in self.found.shares.items():
             for c, g in self._of_kind(kind, *one):
                 rows += [(c * d, share * mean(g * h)) for d, h in self._of_kind(kind, *other)]
-                rows += [(-c * d, share * mean(g) * mean(h)) for d, h in self._of_kind(kind, *other)]
+                rows += [(-c * d, share * self._means(kind, g, h)) for d, h in self._of_kind(kind, *other)]
         return self._sum(rows)
+
+    def _means(self, kind: Kind, g: Expr, h: Expr) -> Expr:
+        """The product of two means; of sites whose parameters are the same in all instances at these."""
+        if kind not in self._held:
+            return mean(g) * mean(h)
+        return Average(self._at_given(kind, g) * self._at_given(kind, h))
+
+    @cached_property
+    def _held(self) -> tuple[Kind, ...]:
+        return held_kinds(self.solution)
+
+    def _at_given(self, kind: Kind, body: Expr) -> Expr:
+        if (kind, body) not in self._given:
+            self._given[kind, body] = at_given(self.moved.theory, kind, body)
+        return self._given[kind, body]
 
     # -- what moves --------------------------------------------------------------------------------
 
@@ -169,6 +186,26 @@ class Spreads:
             for d, other in zip(second, self.found.unknowns, strict=True):
                 rows.append((c * d, self.moved.tilted({one: S.One}, {other: S.One})))
         return self._sum(rows)
+
+
+def held_kinds(solution: Any) -> tuple[Kind, ...]:
+    """The kinds of sites whose parameters are the same in all instances, as they are given site by site.
+
+    Raises
+    ------
+    UnsupportedLaw
+        If other parameters of the same sites are drawn.
+    """
+    laws = {kind: law for kind, law in solution.given.laws.items() if law.held}
+    for kind, law in laws.items():
+        if law.drawn:
+            raise UnsupportedLaw(
+                f"The scatter of instances is not derived where {law.held[0]} is given site by site, and "
+                f"{law.drawn[0]} of the same {kind.sites} is drawn.",
+                "laws, {value: weight}, of all parameters of a site, or all of them site by site",
+                "theory.compare(sim, ...), for the scatter of instances",
+            )
+    return tuple(laws)
 
 
 def _factors(term: Expr) -> list[Expr]:

@@ -67,7 +67,11 @@ def checked_pair(solution: SolutionTable, pair: Pair, stability: Any) -> Pair:
         )
     still = [q for q in pair.over if _is_still(solution, q)]
     if len(still) == len(pair.over):
-        raise unreached(pair.observed, pair.over)
+        raise UnsupportedLaw(
+            f"{pair.observed} does not vary: the law of {' and '.join(map(str, still))} has one value.",
+            "parameters in over= whose laws have several values",
+            "other parameters in over=, or another law of theirs",
+        )
     pair = pair.without(still)
     if pair.given is None and not _is_balanced(solution, pair):
         pair = pair.beside_means()
