@@ -98,7 +98,7 @@ GIVEN = {t: Normal("t", 0, 1)}
     ids=["lengths", "squares", "gains", "the least norm", "the least risk", "the least risk, lengths"],
 )
 def test_a_curved_condition_at_its_edge_leaves_what_meets_it_best(objective, conditions, values, size):
-    """The norm is ``1/(alpha - 1)`` by least squares, the least ``alpha/(1 - alpha)``, of risk ``alpha/(alpha - 1)``."""
+    """It is ``1/(alpha - 1)`` by least squares, the least ``alpha/(1 - alpha)``, of risk ``alpha/(alpha - 1)``."""
     solution = ConvexProblem(objective, conditions).cavity().solve(values, timeout=60)
     assert float(solution[average(w[i] ** 2)]) == pytest.approx(float(size), rel=1e-14)
     mean = float(solution[average(w[i])])

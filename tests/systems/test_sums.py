@@ -234,3 +234,15 @@ def test_no_load_below_which_sets_of_one_sign_meet_no_data():
     with pytest.raises(FlatMinimum) as caught:
         ConvexProblem(Sum(Abs(w[i]), (i, 1, N)), [Eq(h, 0), budget]).cavity().solve({alpha: "3/10"})
     assert caught.value.evidence.load == pytest.approx(0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("target", [Rational(1, 2), 3])
+def test_bounds_on_sums_of_both_signs_are_a_size(target):
+    """Where both are met their multipliers are known: that the variable is not negative is not said once more."""
+    b = Global("b")
+    gap = Sum(w[i] - target, (i, 1, N)) / N
+    solution = ConvexProblem(loss + N * b, [b >= gap, b >= -gap]).cavity().solve({alpha: 3, y: SIGNS})
+    shift = min(Rational(1, 2), target)  # the slope of the loss, 2 <w>, is at most that of the size, one
+    assert near(solution[b], abs(target - shift), "1e-14")
+    assert near(solution[average(w[i] ** 2)], Rational(7, 8), "1e-14")
+    assert solution.residual < 1e-40
