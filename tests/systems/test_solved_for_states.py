@@ -49,6 +49,14 @@ def test_a_cone_is_a_length(bounds, values):
     assert near(norm(lengths + ridge, bounds, **values), norm(Sum(sqrt(1 + r**2), (mu, 1, P)) + ridge, []), "1e-13")
 
 
+@pytest.mark.parametrize("least", [0, 1])
+def test_what_a_cone_implies_is_left_out(least):
+    """A bound that is met nowhere, or only where the cone is: it would have a multiplier of its own."""
+    wanted = norm(Sum(1 + r**2, (mu, 1, P)) + ridge, [])
+    squares = Sum(z[mu] ** 2, (mu, 1, P))
+    assert near(norm(squares + ridge, [z[mu] ** 2 >= 1 + r**2, z[mu] >= least]), wanted, "1e-13")
+
+
 def test_a_cone_with_a_tip_is_a_size():
     wanted = norm(Sum(Abs(r), (mu, 1, P)) + ridge, [])
     assert near(norm(lengths + ridge, [z[mu] ** 2 >= r**2, z[mu] >= 0]), wanted, "1e-13")
@@ -66,6 +74,14 @@ def test_a_cone_with_a_tip_is_a_size():
 def test_a_branch_of_a_hyperbola(bounds, values):
     wanted = norm(both + misfit, [w[i] >= 1 / v[i], v[i] >= 0])
     assert near(norm(both + misfit, bounds, **values), wanted, "1e-13")
+
+
+def test_a_hyperbola_of_each_site():
+    m = Quenched("m", i, positive=True)
+    given = {alpha: 2, m: {1: "1/2", 2: "1/2"}, **SIGNS}
+    pairs = [w[i] >= m[i] / v[i], v[i] >= 0], [v[i] * w[i] >= m[i], v[i] >= 0]
+    wanted, found = (ConvexProblem(both + misfit, bounds).cavity().solve(given)[NORM] for bounds in pairs)
+    assert near(found, wanted, "1e-13")
 
 
 def test_a_hyperbola_against_instances():

@@ -27,6 +27,7 @@ from sympy import (
 from sympy.logic.boolalg import Boolean
 
 from symcavity.errors import UnsupportedLaw
+from symcavity.model.couplings import Coupling
 from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.model.ranges import RELATIONS
 from symcavity.model.rewriting import Declaration, Rewriting
@@ -191,12 +192,12 @@ def _squared(relation: Any) -> Any:
 
 
 def _solved_for_states(entries: Sequence[Any]) -> list[Any]:
-    """The entries with bounds on products of states solved for a state; that it is not negative need not be said."""
+    """The entries with bounds on products of states solved for a state, without those that these imply of it."""
     found = list(entries)
     for relation in entries:
         if isinstance(relation, GreaterThan | LessThan) and (solved := _solved(relation, entries)) is not None:
             state, bound = solved
-            found = [e for e in found if e is not relation and not _is_positive_part(e, state)]
+            found = [e for e in found if e is not relation and not _is_implied(e, state, bound)]
             found.append(GreaterThan(state, bound, evaluate=False))
     return found
 
@@ -214,15 +215,24 @@ def _solved(relation: Any, entries: Sequence[Any]) -> tuple[Expr, Expr] | None:
             continue
         if product == states[0] ** 2 and all(map(_is_square, Add.make_args(bound))):
             return states[0], Abs(bound.base) if isinstance(bound, Pow) and bound.exp == SQUARE else sqrt(bound)
-        if len(states) == PAIR and product == Mul(*states) and bound.is_positive and not bound.has(SiteQuantity):
+        is_given = bound.is_positive and not site_quantities(bound, Variable, Coupling)
+        if len(states) == PAIR and product == Mul(*states) and is_given:
             other = next(q for q in states if q != positive[0])  # whose sign the product implies
             return other, bound / positive[0]
     return None
 
 
-def _is_positive_part(entry: Any, state: Expr) -> bool:
-    """Whether an entry says that a state is not negative, and no more."""
-    return isinstance(entry, GreaterThan | LessThan) and bool(((entry.gts - entry.lts) / state).cancel().is_positive)
+def _is_implied(entry: Any, state: Expr, bound: Expr) -> bool:
+    """Whether an entry bounds a state by a number from below, by no more than its bound does."""
+    if not isinstance(entry, GreaterThan | LessThan):
+        return False
+    gap = (entry.gts - entry.lts).expand(deep=False)
+    factor = gap.coeff(state)
+    low = ((factor * state - gap) / factor).cancel() if factor != 0 else state
+    if low.has(SiteQuantity) or not factor.is_positive:
+        return False
+    left = Add.make_args(bound.base - low**2) if isinstance(bound, Pow) and bound.exp == S.Half else ()
+    return bool(low.is_nonpositive or (left and all(map(_is_square, left))))
 
 
 def _is_square(term: Expr) -> bool:
