@@ -2,13 +2,16 @@
 
 import mpmath
 import pytest
-from sympy import Abs, Eq, Max, Sum, Symbol
+from references import near
+from sympy import Abs, Eq, Integer, Max, Rational, Sum, Symbol
 from sympy.stats import Normal
 
 from symcavity import (
     ConvexProblem,
     Coupling,
     Feature,
+    FlatMinimum,
+    Global,
     N,
     NotConverged,
     P,
@@ -128,3 +131,16 @@ def test_an_unknown_without_a_value_is_no_solution():
     with pytest.raises(NotConverged, match="does not prove") as caught:
         problem.cavity().solve({alpha: "3/10", **LABELS})
     assert caught.value.best[C] > 100  # it comes closer the larger C is
+
+
+@pytest.mark.parametrize(("margins", "cost"), [((1, 1), "1/1000"), ((1, 2), "1/10")])
+def test_a_bias_that_no_site_answers_is_not_fixed_and_all_else_is(margins, cost):
+    """Such weak weights leave all data on one side of the kink: each sends ``y C``, and ``|w|**2 = alpha C**2``."""
+    b, (right, left) = Global("b"), margins
+    losses = Max(0, (right + left + (right - left) * y[mu]) / Integer(2) - y[mu] * (u + b))
+    solution = ConvexProblem(RIDGE + C * data(losses)).cavity().solve({alpha: "1/1000", C: cost, **LABELS})
+    assert near(solution[NORM], Rational(cost) ** 2 / 1000, "1e-14")
+    assert near(solution[response(w)], 1, "1e-14")
+    with pytest.raises(FlatMinimum, match="differs from one minimum to another"):
+        solution[b]
+    assert solution.stability == 0

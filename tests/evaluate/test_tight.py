@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from mpmath import mp
-from sympy import Eq, Rational, Sum
+from sympy import Abs, Eq, Rational, Sum, sqrt
+from sympy.stats import Normal
 
 from symcavity import ConvexProblem, Coupling, Feature, Infeasible, N, P, Quenched, alpha, average, i, mu, response
 
@@ -75,3 +76,52 @@ def test_what_is_not_tight_has_finite_multipliers():
     solution = ConvexProblem(risk, [Eq(total, N), w[i] <= Rational(101, 100)]).cavity().solve({alpha: 2}, timeout=60)
     assert np.isfinite(float(solution["nu"]))
     assert float(solution[average(w[i])]) == pytest.approx(1, rel=1e-12)
+
+
+y, t = Quenched("y", mu), Quenched("t", i)
+NORMAL = {y: Normal("y", 0, 1)}
+misfit = average((u - y[mu]) ** 2)
+lengths, gains = Sum(Abs(w[i]), (i, 1, N)), Sum(t[i] * w[i], (i, 1, N))
+GIVEN = {t: Normal("t", 0, 1)}
+
+
+@pytest.mark.parametrize(
+    ("objective", "conditions", "values", "size"),
+    [
+        (lengths, [misfit <= Rational(1, 2)], {alpha: 2, **NORMAL}, 1),
+        (Sum(w[i] ** 2, (i, 1, N)), [misfit <= Rational(1, 2)], {alpha: 2, **NORMAL}, 1),
+        (-gains, [Sum((u - y[mu]) ** 2, (mu, 1, P)) <= 2 * P / 3], {alpha: 3, **NORMAL, **GIVEN}, Rational(1, 2)),
+        (lengths, [Eq(u, y[mu]), average(w[i] ** 2) <= 1], {alpha: Rational(1, 2), **NORMAL}, 1),
+        (-gains, [Eq(total, N), Sum(u**2, (mu, 1, P)) <= N], {alpha: 2, **GIVEN}, 2),
+        (lengths, [Eq(total, N), average(u**2) <= Rational(2, 3)], {alpha: 3}, Rational(3, 2)),
+    ],
+    ids=["lengths", "squares", "gains", "the least norm", "the least risk", "the least risk, lengths"],
+)
+def test_a_curved_condition_at_its_edge_leaves_what_meets_it_best(objective, conditions, values, size):
+    """It is ``1/(alpha - 1)`` by least squares, the least ``alpha/(1 - alpha)``, of risk ``alpha/(alpha - 1)``."""
+    solution = ConvexProblem(objective, conditions).cavity().solve(values, timeout=60)
+    assert float(solution[average(w[i] ** 2)]) == pytest.approx(float(size), rel=1e-14)
+    mean = float(solution[average(w[i])])
+    deviation = float(sqrt(size - round(mean) ** 2))
+    assert float(solution[average(Abs(w[i] - round(mean)))]) == pytest.approx(deviation * np.sqrt(2 / np.pi), rel=1e-12)
+    load = values[alpha]
+    assert float(solution.stability) == pytest.approx(float(min(load, 1 / load)), rel=1e-12)
+    assert solution[response(w)] == 0
+    assert "inf" in str(solution)
+
+
+def test_a_curved_condition_at_its_edge_has_digits():
+    solution = ConvexProblem(lengths, [misfit <= Rational(1, 2)]).cavity().solve({alpha: 2, **NORMAL}, dps=40)
+    with mp.workdps(50):
+        assert abs(solution[average(Abs(w[i]))] - mp.sqrt(2 / mp.pi)) < 1e-39
+        assert abs(solution.objective - mp.sqrt(2 / mp.pi)) < 1e-39
+
+
+def test_beside_the_edge_of_a_curved_condition_the_minimum_is_away_by_the_root():
+    """Where a share e**2 is left: the multiplier is finite, and says so; a share below it there is none."""
+    theory = ConvexProblem(lengths, [misfit <= Rational(1, 2) + Rational(1, 10**10)]).cavity()
+    near = theory.solve({alpha: 2, **NORMAL})
+    assert 1e-6 < 1 - float(near[average(w[i] ** 2)]) < 1e-4
+    assert np.isfinite(float(near["nu"]))
+    with pytest.raises(Infeasible):
+        ConvexProblem(lengths, [misfit <= Rational(49, 100)]).cavity().solve({alpha: 2, **NORMAL})

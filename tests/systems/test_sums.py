@@ -4,7 +4,9 @@ import mpmath
 import numpy as np
 import pytest
 from references import near
+from scipy.optimize import linprog
 from sympy import Abs, Eq, Max, Rational, Sum, Symbol
+from sympy.stats import Normal
 
 from symcavity import (
     Complementary,
@@ -196,3 +198,51 @@ def test_where_a_budget_idles_the_state_evolution_settles_without_it(positive):
     solution = theory.solve({alpha: 2})
     assert float(solution[average(w[i] ** 2)]) == pytest.approx(float(free[average(w[i] ** 2)]), rel=1e-12)
     assert [v for s, v in solution.values.items() if s.name.startswith("nu")] == [0]
+
+
+def basis_pursuit(condition):
+    return ConvexProblem(Sum(Abs(w[i]), (i, 1, N)), [Eq(h, y[mu]), condition])
+
+
+@pytest.mark.parametrize("condition", [budget, Sum(w[i], (i, 1, N)) <= -N], ids=["equal", "below"])
+def test_a_budget_that_all_sets_of_one_sign_meet_leaves_a_minimum_of_least_size_flat(condition):
+    """``Abs(w) - w`` has all ``w >= 0`` for minima: below some load such weights meet the data, and many do."""
+    with pytest.raises(FlatMinimum) as caught:
+        basis_pursuit(condition).cavity().solve({alpha: "3/10", y: Normal("y", 0, 1)})
+    edge = caught.value.evidence.load
+    n, draw = 400, np.random.default_rng(1)
+    for load, is_flat in ((0.8 * edge, True), (1.2 * edge, False)):
+        p = int(load * n)
+        x_, y_ = draw.normal(size=(p, n)) / np.sqrt(n), draw.normal(size=p)
+        both, right = np.vstack([x_, np.ones(n)]), [*y_, n]
+        found = linprog(np.ones(2 * n), A_eq=np.hstack([both, -both]), b_eq=right)
+        assert (found.fun < n * (1 + 1e-9)) == is_flat
+
+
+@pytest.mark.parametrize(("total", "size"), [(N / 10, "0.393632636555315"), (N, None)])
+def test_a_budget_that_not_all_of_one_sign_meet_has_one_minimum_of_least_size(total, size):
+    load = "3/10" if size else "7/10"
+    theory = basis_pursuit(Eq(Sum(w[i], (i, 1, N)), total)).cavity()
+    solution = theory.solve({alpha: load, y: Normal("y", 0, 1)})
+    assert near(solution[average(w[i])], total / N, "1e-13")
+    if size:
+        assert near(solution[average(Abs(w[i]))], size, "1e-13")
+
+
+def test_no_load_below_which_sets_of_one_sign_meet_no_data():
+    """The orthant meets a random subspace up to half of the dimensions (J. Wendel, 1962)."""
+    with pytest.raises(FlatMinimum) as caught:
+        ConvexProblem(Sum(Abs(w[i]), (i, 1, N)), [Eq(h, 0), budget]).cavity().solve({alpha: "3/10"})
+    assert caught.value.evidence.load == pytest.approx(0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("target", [Rational(1, 2), 3])
+def test_bounds_on_sums_of_both_signs_are_a_size(target):
+    """Where both are met their multipliers are known: that the variable is not negative is not said once more."""
+    b = Global("b")
+    gap = Sum(w[i] - target, (i, 1, N)) / N
+    solution = ConvexProblem(loss + N * b, [b >= gap, b >= -gap]).cavity().solve({alpha: 3, y: SIGNS})
+    shift = min(Rational(1, 2), target)  # the slope of the loss, 2 <w>, is at most that of the size, one
+    assert near(solution[b], abs(target - shift), "1e-14")
+    assert near(solution[average(w[i] ** 2)], Rational(7, 8), "1e-14")
+    assert solution.residual < 1e-40

@@ -80,8 +80,9 @@ def saddle(search: Search) -> Outcome:
 def where_tight(search: Search) -> Outcome:
     """The limit in which multipliers of tight conditions go to infinity."""
     tightening = search.tightening
-    limit = None if tightening is None else limit_where_tight(search.task, search.given, search.observable, tightening)
-    return Lost() if limit is None else Found(limit)
+    assert tightening is not None  # noqa: S101 - it applies
+    limit = limit_where_tight(search.task, search.given, search.observable, tightening)
+    return Handover(tightening.point) if limit is None else Found(limit)
 
 
 def continued_map(search: Search) -> Outcome:

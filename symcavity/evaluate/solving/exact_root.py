@@ -22,7 +22,12 @@ FIRST = 14  # digits of the root in double
 
 
 def exact_root(
-    closed: ClosedMap, exact: ExactPass, env: Mapping[Any, Any], root: Root, dps: int, held: int | None = None
+    closed: ClosedMap,
+    exact: ExactPass,
+    env: Mapping[Any, Any],
+    root: Root,
+    dps: int,
+    inverse: np.ndarray | None = None,
 ) -> dict[Symbol, Any]:
     """Return all unknowns to a number of digits.
 
@@ -36,8 +41,8 @@ def exact_root(
     root : Root
         The root in double.
     dps : int
-    held : int, optional
-        The place of an unknown that stays, where all others meet one equation more than they are.
+    inverse : array, optional
+        What takes gaps to steps, where an unknown stays and all others meet one equation more than they are.
 
     Raises
     ------
@@ -51,7 +56,7 @@ def exact_root(
     below the precision.
     """
     guide = panel_ends(root.averages, root.grids)
-    inverse = _inverse(root, held)
+    inverse = _inverse(root) if inverse is None else inverse
     wide = context(int((dps + 3 * GUARD) * BITS))
     signs = closed.signs.tolist()
     x = [wide.mpf(root.point[s] or sign * NOTHING) for s, sign in zip(closed.unknowns, signs, strict=True)]
@@ -92,18 +97,9 @@ def _size(x: Sequence[Any], step: Sequence[Any], signs: Sequence[float], known: 
     return max(map(abs, relative), default=wide.zero)
 
 
-def inverse_without(slope: np.ndarray, held: int) -> np.ndarray:
-    """What takes gaps to steps that leave one unknown where it is."""
-    open_ = np.arange(slope.shape[1]) != held
-    sizes = np.maximum(1.0, np.max(np.abs(slope), axis=1, keepdims=True))  # what has faded has slopes beyond all others
-    out = np.zeros(slope.T.shape)
-    out[open_] = np.linalg.pinv(slope[:, open_] / sizes) / sizes.T
-    return out
-
-
-def _inverse(root: Root, held: int | None) -> np.ndarray:
+def _inverse(root: Root) -> np.ndarray:
     try:
-        return np.linalg.inv(root.slope) if held is None else inverse_without(root.slope, held)
+        return np.linalg.inv(root.slope)
     except np.linalg.LinAlgError:
         raise NotConverged("The slope of the equations vanishes at the root.", dict(root.point), float("nan")) from None
 
@@ -120,17 +116,37 @@ def _step(
     wide: Any,
 ) -> list[Any]:
     """Newton's step with the Jacobian in double; the residual is scaled so that it is a double, too."""
-    at = {**env, **dict(zip(closed.unknowns, x, strict=True))}
-    values = [wide.convert(v) for v in exact.at(at, int(digits * BITS) + 4, guide, finer)]
-    point = dict(zip(closed.unknowns, x, strict=True))
-    gaps = [point[s] - v for s, v in zip(closed.mapped, values, strict=False)]
-    gaps += [-v for v in values[len(closed.mapped) :]]
-    if not all(hasattr(g, "_mpf_") and wide.isfinite(g) for g in gaps):
-        raise NotConverged("The equations are not defined at the root.", point, float("nan"))
-    scale = max(map(abs, gaps), default=wide.zero)
+    missed = gaps(closed, exact, env, x, guide, digits, finer, wide)
+    scale = max(map(abs, missed), default=wide.zero)
     if not scale:
         return [wide.zero] * len(x)
-    return [scale * wide.mpf(v) for v in (inverse @ np.array([float(g / scale) for g in gaps])).tolist()]
+    return [scale * wide.mpf(v) for v in (inverse @ np.array([float(g / scale) for g in missed])).tolist()]
+
+
+def gaps(
+    closed: ClosedMap,
+    exact: ExactPass,
+    env: Mapping[Any, Any],
+    x: Sequence[Any],
+    guide: Mapping[Any, np.ndarray],
+    digits: int,
+    finer: int,
+    wide: Any,
+) -> list[Any]:
+    """How far a point is from solving the equations.
+
+    Raises
+    ------
+    NotConverged
+        If they are not defined there.
+    """
+    point = dict(zip(closed.unknowns, x, strict=True))
+    values = [wide.convert(v) for v in exact.at({**env, **point}, int(digits * BITS) + 4, guide, finer)]
+    found = [point[s] - v for s, v in zip(closed.mapped, values, strict=False)]
+    found += [-v for v in values[len(closed.mapped) :]]
+    if not all(hasattr(g, "_mpf_") and wide.isfinite(g) for g in found):
+        raise NotConverged("The equations are not defined at the root.", point, float("nan"))
+    return found
 
 
 def _without_rounding(closed: ClosedMap, x: Sequence[Any], dps: int, wide: Any) -> list[Any]:

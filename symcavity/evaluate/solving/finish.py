@@ -71,7 +71,7 @@ def limit_where_tight(
     task: Task, given: Given, observable: Callable[[Any], Expr], tightening: Tightening
 ) -> Solution | None:
     """The limit in which multipliers of conditions that are tight go to infinity; None if there is none."""
-    found = tight_limit(task, given, tightening.point, tightening.ways)
+    found = tight_limit(task, given, tightening)
     return None if found is None else RestingSolution(task, given, found, observable)
 
 

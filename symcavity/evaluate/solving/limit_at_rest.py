@@ -159,7 +159,7 @@ class _Search:
             size = float(np.max(np.abs(step)))
             gone = (t < self.lowest / 2) & (moved < self.lowest + ABOUT)
             left = float(np.max(np.abs(step[~gone]), initial=0.0))
-            if np.any(gone & self.moments & (moved < self.falls)) and left < still:  # more quickly than any power
+            if np.any(gone & (moved < self.falls)) and left < still:  # more quickly than any power
                 return self._at_once(t, moved, before, gone, left)
             if size < STILL or np.any(self.bounded & (t - start > depth)):  # it settles, or a norm diverges
                 return None

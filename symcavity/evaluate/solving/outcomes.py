@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from sympy import Symbol
@@ -77,10 +77,13 @@ class Tightening:
         Every unknown.
     ways : dict
         By how much the last step moved these multipliers, in units of their fields.
+    powers : dict
+        Where other unknowns go along with multipliers: the powers of the fastest of them with which all do.
     """
 
     point: Mapping[Symbol, float]
     ways: Mapping[Symbol, float]
+    powers: Mapping[Symbol, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

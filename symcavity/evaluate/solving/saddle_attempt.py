@@ -13,18 +13,21 @@ from symcavity.algebra.text import plain
 from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solving.outcomes import Ended, Handover, Lost, Outcome, Tightening
 from symcavity.evaluate.solving.recovery import Recovery, recovery_at
+from symcavity.evaluate.solving.saddle import SMALL as BARRIER
 from symcavity.evaluate.solving.saddle import Ending, root
 from symcavity.evaluate.solving.saddle_map import GroupPlaces, SaddleMap
 from symcavity.evaluate.solving.saddle_proofs import Contradiction, Descent, Flat, Unattained
 from symcavity.evaluate.solving.separation import FarOut
-from symcavity.evaluate.solving.several_minima import has_several_minima, has_several_minima_along
+from symcavity.evaluate.solving.several_minima import has_several_minima_along, has_several_minima_beside
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.model.fields import FieldSymbol
 from symcavity.model.kinds import DATUM, N, P, alpha
-from symcavity.model.quantities import SiteQuantity
+from symcavity.model.quantities import SiteQuantity, Variable
 
 SHRUNK = 10**0.25  # by how much, while the barrier falls to a tenth, what is zero does at the least
+KNOWN = BARRIER**0.5  # what is zero is known to the root of the barrier, and multipliers to such a share, too
 START = 1.0  # of the coordinates that range from zero on
+STRAYED = 0.05  # from a simple power, of those with which unknowns go
 POLISHED, SMALL = 12, 1e-3  # Newton steps, the last of which is short; what is compared with one
 
 
@@ -106,25 +109,39 @@ class _Attempt:
             return Lost("Some conditions on sums are tight: their multipliers grow without bound.", tightening=found)
         if any(zero[[g.r, g.tau, g.s, g.beta, g.kappa]].any() for g in self.map.groups):
             said = "The minimum is at the boundary: some variance or response vanishes."
-            return Lost(said, is_at_boundary=bool(any(zero[g.r] for g in self.map.groups)), recovery=self._recovery())
+            at_rest = any(zero[g.r] or (zero[g.kappa] and not zero[g.beta]) for g in self.map.groups)
+            return Lost(said, is_at_boundary=bool(at_rest), recovery=self._recovery())
         if not self._is_root():
             return Lost("The proximal point steps of the saddle became short, and Newton's method found no root there.")
-        return Handover(self._unknowns())
+        return Handover(self._unknowns(self.end.point))
 
     def _tightening(self) -> Tightening | None:
-        """Where all has settled but for multipliers; None where all has, or other coordinates move too."""
+        """Where all has settled but for multipliers, and what goes along with them as a power; None where all has."""
         moved = -self.end.last_step
         grows = np.abs(moved) > tolerances().growing * np.maximum(1.0, np.abs(self.end.point))
         shared = list(zip(self.map.places, self.saddle.shared, strict=True))
         growing = {number.variable: place for place, number in shared if grows[place] and number.is_multiplier}
-        if not growing or np.count_nonzero(grows) > len(growing):
+        if not growing:
             return None
-        point = self._unknowns()
+        point = self._unknowns(self.end.point)
         ways = {}
         for g, place in growing.items():
             (hat,) = self.task.units[g].free_symbols & {*self.task.unknowns} - {*self.map.symbols}
             ways[hat] = point[hat] * moved[place] / self.end.point[place]
-        return Tightening(point, ways)
+        if np.count_nonzero(grows) == len(growing):
+            return Tightening(point, ways)
+        powers = self._powers(point)
+        return None if powers is None else Tightening(point, ways, powers)
+
+    def _powers(self, point: dict[Symbol, float]) -> dict[Symbol, float] | None:
+        """The powers of the fastest unknown with which others go for ever; None where they are not simple."""
+        before = self._unknowns(self.end.point + self.end.last_step)
+        rates = {s: float(np.log(v / before[s])) if v / before[s] > 0 else np.nan for s, v in point.items() if v}
+        most = max(map(abs, rates.values()), default=np.nan)
+        simple = {s: round(4 * rate / most) / 4 for s, rate in rates.items() if np.isfinite(rate / most)}
+        if len(simple) < len(rates) or any(abs(rates[s] / most - p) > STRAYED for s, p in simple.items()):
+            return None
+        return {s: p for s, p in simple.items() if p}
 
     def _recovery(self) -> Recovery | None:
         """The group of whose field little is left beside its quenched fields, and what it seems to become."""
@@ -150,9 +167,9 @@ class _Attempt:
                 return True
         return False
 
-    def _unknowns(self) -> dict[Symbol, float]:
-        """All unknowns of the closed equations at the end: global variables in units of their fields."""
-        point = self.map.point(np.where(self.at_zero, 0.0, self.end.point))
+    def _unknowns(self, z: np.ndarray) -> dict[Symbol, float]:
+        """All unknowns of the closed equations at a point: global variables in units of their fields."""
+        point = self.map.point(np.where(self.at_zero, 0.0, z))
         env = {**self.given.environment("numpy"), **point}
         out = {s: point[s] for s in self.map.symbols}
         for g, value in self.task.units.items():
@@ -254,15 +271,23 @@ class _Attempt:
         return tuple(number.variable for place, number in shared if moved[place] and not number.is_multiplier)
 
     def _leaves_open(self, g: GroupPlaces) -> bool:
-        """Whether the costs of the sites that no force reaches have more than one minimum, or there are none."""
+        """Whether the costs of the sites that no force reaches have more than one minimum, or there are none.
+
+        Conditions on sums add to these costs: with its multiplier ``Abs(w) - w`` is zero for all ``w >= 0``.
+        """
         sender, zero = g.group.field.sender, self.at_zero
         cost = self.saddle.record.problem.objective.get(sender, S.Zero)
+        places = dict(zip(self.saddle.shared, self.map.places, strict=True))
+        known = {n.variable: float(self.end.point[p]) for n, p in places.items() if n.is_multiplier}
+        for nu, condition in self.saddle.record.conditions:
+            if abs(known[nu]) > KNOWN:
+                cost -= Float(known[nu]) * condition.parts.get(sender, S.Zero)
         cost = cost.xreplace({s: sympify(v) for s, v in self.given.exact.items()})
-        states = sorted(cost.atoms(SiteQuantity), key=str)
+        states = sorted((q for q in cost.atoms(SiteQuantity) if isinstance(q.family, Variable)), key=str)
         heard = [o for o in self.map.groups if o.group.field.sender == sender]
         if len(states) > 1 and not all(zero[o.beta] and zero[o.kappa] for o in heard):
             return False  # a force on one of the states may fix the others
-        return not states or has_several_minima(cost, states)
+        return not states or has_several_minima_beside(cost, states, KNOWN)
 
     def _are_enough(self, g: GroupPlaces) -> bool:
         """Whether as many sites hear a field as send it, and each is at rest at one value of the field alone.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from sympy import Dummy, Expr, Integer, Poly, hessian
+from sympy import Add, Dummy, Expr, Integer, Poly, hessian
 
 from symcavity.model.quantities import Global, Quenched, SiteQuantity
 
@@ -14,8 +14,16 @@ MOST_COMPARED = 3  # states of a site
 SAMPLED = tuple(Integer(k) / 2 for k in (-4, -2, -1, 0, 1, 2, 4))  # states at which costs are compared
 
 
-def has_several_minima(cost: Expr, states: Sequence[Expr]) -> bool:
-    """Whether a convex cost has several minima: by its curvature, or at the values at which costs are compared."""
+def has_several_minima(cost: Expr, states: Sequence[Expr], share: float = 0.0) -> bool:
+    """Whether a convex cost has several minima: by its curvature, or at the values at which costs are compared.
+
+    Parameters
+    ----------
+    cost : Expr
+    states : sequence of Expr
+    share : float
+        By which share of its terms a value of the cost may be wrong: that of a multiplier that is known in numbers.
+    """
     if any(isinstance(q, SiteQuantity) and isinstance(q.family, Quenched) for q in states):
         return False
     marks = [Dummy() for _ in states]
@@ -25,8 +33,19 @@ def has_several_minima(cost: Expr, states: Sequence[Expr]) -> bool:
         return not curvature.free_symbols and curvature.rank() < len(marks)
     if len(marks) > MOST_COMPARED:
         return False
-    values = [cost.xreplace(dict(zip(marks, point, strict=True))) for point in product(SAMPLED, repeat=len(marks))]
-    return bool(all(v.is_number for v in values)) and values.count(min(values)) > 1
+    points = [dict(zip(marks, point, strict=True)) for point in product(SAMPLED, repeat=len(marks))]
+    terms = [[term.xreplace(point) for term in Add.make_args(cost)] for point in points]
+    values = [Add(*row) for row in terms]
+    if not all(v.is_number for v in values):
+        return False
+    least = min(values)
+    return sum(bool(v - least <= share * Add(*map(abs, row))) for v, row in zip(values, terms, strict=True)) > 1
+
+
+def has_several_minima_beside(cost: Expr, states: Sequence[Expr], share: float) -> bool:
+    """Whether a cost has several minima, with all that is given at the sites somewhere."""
+    beside = [q for q in cost.atoms(SiteQuantity) if q not in states]
+    return has_several_minima(cost.xreplace(dict.fromkeys(beside, SOMEWHERE)), states, share)
 
 
 def has_several_minima_along(cost: Expr, mark: Expr) -> bool:

@@ -16,8 +16,9 @@ from symcavity.evaluate.given.values import GUARD, Given, Task
 from symcavity.evaluate.solutions.events import beside_thresholds
 from symcavity.evaluate.solutions.solution import Solution
 from symcavity.evaluate.solving.limit_at_rest import Point, Rest
-from symcavity.evaluate.solving.map_at_rest import DEEPER, LOOSE, PREC, kept
+from symcavity.evaluate.solving.map_at_rest import DEEPER, FLOOR, LOOSE, PREC, kept
 from symcavity.evaluate.tolerances import tolerances
+from symcavity.model.quantities import SiteQuantity
 
 MARGIN = Symbol("margin", positive=True)  # of events, and vanishes more slowly than the states do
 
@@ -103,6 +104,8 @@ class RestingSolution(Solution):
         for ways, scales in ((self._rest.loose, {}), ({}, scaled)):
             if any(expr.has(s) for s in (*ways, *scales)):
                 other = self._limit(expr, ways, scales)
+                if max(abs(other), abs(value)) <= mp.exp(FLOOR):
+                    return mp.zero  # as what vanishes: it does more quickly than any power, wherever the loose ones are
                 if other != value and not abs(other - value) <= tolerances().fixed * abs(value):
                     raise self._not_fixed()
         return value
@@ -148,7 +151,7 @@ class RestingSolution(Solution):
     def _is_ruled(self, expr: Expr) -> bool:
         """Whether an expression is taken in double; of a recovery differences of closed forms are exact."""
         if self._rest.recovery is None:
-            return self._given.is_ruled(self._task)
+            return self._given.is_ruled(self._task) and (expr.has(*INTEGRALS) or bool(expr.atoms(SiteQuantity)))
         return expr.has(*INTEGRALS) or any(law.continuous for law in self._given.laws.values())
 
     def _prec(self, point: Mapping[Symbol, Any]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,19 +22,27 @@ from sympy import (
     Sum,
     fraction,
     log,
+    sqrt,
 )
 from sympy.logic.boolalg import Boolean
 
 from symcavity.errors import UnsupportedLaw
-from symcavity.model.quantities import Field, Global, Variable, site_quantities
+from symcavity.model.couplings import Coupling
+from symcavity.model.quantities import Field, Global, SiteQuantity, Variable, site_quantities
 from symcavity.model.ranges import RELATIONS
 from symcavity.model.rewriting import Declaration, Rewriting
 from symcavity.model.rewritings.kinks import bounds_on_lines
 from symcavity.model.site_sums import kind_of_sum, outer_sums, site_sum
 
+PAIR = SQUARE = 2
+
 
 class Domains(Rewriting):
-    """The constraints of a problem with those that its objective implies, and bounds on roots as bounds on sums."""
+    """The constraints of a problem with those that its objective implies, and bounds on roots as bounds on sums.
+
+    Products with states that cannot be negative are solved for one of them: ``z**2 >= 1 + u**2`` is
+    ``z >= sqrt(1 + u**2)``, and ``v*w >= 1`` is ``w >= 1/v``, which are convex as they stand.
+    """
 
     key = "domains"
 
@@ -42,8 +50,8 @@ class Domains(Rewriting):
         """Return the declaration with these constraints."""
         if declaration.objective is None:
             return declaration
-        domain = _implied(declaration.objective, declaration.entries)
-        return replace(declaration, entries=(*map(_squared, declaration.entries), *domain))
+        entries = list(map(_squared, _solved_for_states(declaration.entries)))
+        return replace(declaration, entries=(*entries, *_implied(declaration.objective, entries)))
 
 
 def _implied(objective: Expr, constraints: Iterable[Any]) -> tuple[GreaterThan, ...]:
@@ -181,6 +189,56 @@ def _squared(relation: Any) -> Any:
     if not (isinstance(root, Pow) and root.exp == S.Half and is_bound):
         return relation
     return LessThan((factor**2 * root.base).expand(deep=False), bound**2, evaluate=False)
+
+
+def _solved_for_states(entries: Sequence[Any]) -> list[Any]:
+    """The entries with bounds on products of states solved for a state, without those that these imply of it."""
+    found = list(entries)
+    for relation in entries:
+        if isinstance(relation, GreaterThan | LessThan) and (solved := _solved(relation, entries)) is not None:
+            state, bound = solved
+            found = [e for e in found if e is not relation and not _is_implied(e, state, bound)]
+            found.append(GreaterThan(state, bound, evaluate=False))
+    return found
+
+
+def _solved(relation: Any, entries: Sequence[Any]) -> tuple[Expr, Expr] | None:
+    """A state and its lower bound where ``v*w >= c > 0`` or ``z**2 >= squares``, and v or z cannot be negative."""
+    known = [c.gts - c.lts for c in entries if isinstance(c, GreaterThan | LessThan) and c is not relation]
+    terms = Add.make_args(relation.gts - relation.lts)
+    for term in terms:
+        factor, product = term.as_independent(SiteQuantity, as_Add=False)
+        states = sorted(site_quantities(product, Variable), key=str)
+        bound = Add(*(-t / factor for t in terms if t is not term))
+        positive = [q for q in states if any(_as_strong(gap, q) for gap in known)]
+        if not (factor.is_positive and positive) or bound.has(*states):
+            continue
+        if product == states[0] ** 2 and all(map(_is_square, Add.make_args(bound))):
+            return states[0], Abs(bound.base) if isinstance(bound, Pow) and bound.exp == SQUARE else sqrt(bound)
+        is_given = bound.is_positive and not site_quantities(bound, Variable, Coupling)
+        if len(states) == PAIR and product == Mul(*states) and is_given:
+            other = next(q for q in states if q != positive[0])  # whose sign the product implies
+            return other, bound / positive[0]
+    return None
+
+
+def _is_implied(entry: Any, state: Expr, bound: Expr) -> bool:
+    """Whether an entry bounds a state by a number from below, by no more than its bound does."""
+    if not isinstance(entry, GreaterThan | LessThan):
+        return False
+    gap = (entry.gts - entry.lts).expand(deep=False)
+    factor = gap.coeff(state)
+    low = ((factor * state - gap) / factor).cancel() if factor != 0 else state
+    if low.has(SiteQuantity) or not factor.is_positive:
+        return False
+    left = Add.make_args(bound.base - low**2) if isinstance(bound, Pow) and bound.exp == S.Half else ()
+    return bool(low.is_nonpositive or (left and all(map(_is_square, left))))
+
+
+def _is_square(term: Expr) -> bool:
+    """Whether a term is not negative, by its form."""
+    factor, rest = term.as_independent(SiteQuantity, Sum, as_Add=False)
+    return bool(factor.is_nonnegative and (rest == 1 or (isinstance(rest, Pow) and rest.exp.is_even)))
 
 
 def _is_root(power: Expr) -> bool:

@@ -35,7 +35,7 @@ from sympy import (
 )
 from sympy.core.relational import Relational
 
-from symcavity.model.kinds import Kind
+from symcavity.model.kinds import Kind, SiteIndex
 from symcavity.model.quantities import Field, Global, Variable, site_quantities
 from symcavity.model.ranges import RELATIONS
 from symcavity.model.rewriting import Declaration, Rewriting, sides, with_sides
@@ -82,10 +82,15 @@ class Spellings(Rewriting):
 
 
 def _sizes(entries: Iterable[Any]) -> list[Global]:
-    """The global variables that bounds keep from being negative: by one of a size, or by two of both signs."""
+    """The global variables that bounds keep from being negative: by one of a size, or by two of both signs.
+
+    These two are of a site, whose law then has one order of branches.  Where two on sums meet, a third bound that they
+    imply would leave their multipliers open.
+    """
     bounds = [b for e in entries if isinstance(e, LessThan | GreaterThan) for b in _apart(e.gts - e.lts)]
+    own = [b for b in bounds if any(isinstance(s, SiteIndex) for s in b.free_symbols)]
     found = []
-    for total in (*bounds, *(_without_states(*pair) for pair in combinations(bounds, 2))):
+    for total in (*bounds, *(_without_states(*pair) for pair in combinations(own, 2))):
         for g in sorted(total.atoms(Global), key=str):
             factor = total.coeff(g)
             rest = (total - factor * g).expand()
