@@ -220,7 +220,7 @@ def _from_afar(system: Eliminated, starts: int, *, every: bool) -> Iterator[np.n
                     yield x
 
     whole = task.closed_map(given)[0]
-    begins = [(scale, None) for scale in SCALES] if every else [(SCALES[0], None)]
+    begins: list[tuple[float, float | None]] = [(scale, None) for scale in (SCALES if every else SCALES[:1])]
     if every and any(sign == 0 for sign in whole.signs):  # fields that are small beside what is shared by all sites
         begins += [(SCALES[1], way) for way in (1.0, -1.0)]
     for scale, shared in begins:  # the whole map may lead to where nothing is eliminated
