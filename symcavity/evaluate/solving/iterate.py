@@ -58,6 +58,8 @@ def root_from_afar(
     x = closed.start() * np.where(closed.signs < 0, 1.0, scale) * [(units or {}).get(s, 1.0) for s in closed.unknowns]
     if guess is not None and (root := root_near(closed, env, guess)) is not None:
         return root
+    if closed.image(x, env, grids) is None:  # responses of unknown sign may have the other one
+        x = np.where(closed.is_unsigned, -x, x)
     if shared is not None:
         x = _led(closed, np.where(closed.signs, x, shared), env, grids)
     return evolve(closed, x, env, grids)
