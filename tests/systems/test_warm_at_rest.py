@@ -131,3 +131,19 @@ def test_the_pseudo_inverse_rule_at_a_temperature(cold):
     assert share * (1 + share - b) == pytest.approx(load * (1 + share) ** 2, rel=1e-10)
     assert abs(told - limit) < 3 * error + 0.03  # the next order in 1/N is of that size
     assert float(found.stability) == pytest.approx(0.25, rel=1e-10)
+
+
+def test_a_memory_of_three_values_that_forgets():
+    """Above its glass, where a response of one has no answer: both responses by hand, at a field of zero."""
+    v = Feature("v", values=(-1, 0, 1))
+    h = Sum(x[mu, i] * v[i], (i, 1, N))
+    theory = Problem(-Sum(h**2, (mu, 1, P)) / 2 + Sum(v[i] ** 2, (i, 1, N)) / 2).gibbs(beta).cavity()
+    found = theory.solve({alpha: Rational(1, 10), beta: Rational(1, 2)})
+
+    def share(answer):
+        weight = 2 * np.exp((0.1 * answer - 1) / 4)
+        return weight / (1 + weight)
+
+    answer = brentq(lambda a: a - 1 / (1 - share(a) / 2), 1, 3)
+    assert float(found[average(v[i] ** 2)]) == pytest.approx(share(answer), rel=1e-10)
+    assert float(found[average(expect(v[i]) ** 2)]) == 0.0

@@ -37,7 +37,7 @@ FALLS = 1.5  # by how much further, at once, what vanishes more quickly than any
 MISSED = 10  # rounds in a row in which the conditions are met nowhere, and none will be
 NEARER = 4.0  # by how much less deep a limit in double is taken once more
 ALIKE, ROUGH, STILL = 0.05, 1e-11, 1e-15
-LARGE = 30.0  # responses, where those of one lead nowhere
+SMALL, LARGE = 1e-3, 30.0  # responses, where those of one lead nowhere
 BEYOND = 300.0  # where a limit is tested once more
 
 Point = dict[Symbol, Any]
@@ -198,7 +198,8 @@ class _Search:
             return self._run(begin)
         open_ = self.answers & (self.map.closed.signs == 0)
         turned = np.where(open_, -begin, begin)
-        begins = (begin, turned, np.where(self.answers & ~open_, LARGE * turned, turned))
+        sizes = (np.where(self.answers & ~open_, size * turned, turned) for size in (SMALL, LARGE))
+        begins = (begin, turned, *sizes)
         return next((found for one in begins if (found := self._run(one)) is not None), None)
 
     def _ways(self, shares: np.ndarray) -> np.ndarray | None:
