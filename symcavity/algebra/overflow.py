@@ -1,7 +1,8 @@
 """Exponentials that would overflow, written so that they do not where the whole has a number.
 
 Every product and power is written as ``exp(E)*rest``, with one exponent.  Of a sum of exponentials the largest exponent
-is taken out; logarithms of sums are ``log(exp(a) + exp(b))``, which has a number wherever a and b have one.
+is taken out; logarithms of sums are ``log(exp(a) + exp(b))``, which has a number wherever a and b have one.  What
+``tanh(x)**2`` leaves of one is written as a product, which keeps its digits where x is large.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sympy import Add, Expr, Function, Mul, Pow, S, cosh, exp, log, sinh
+from sympy import Add, Expr, Function, Mul, Pow, S, cosh, exp, log, sinh, tanh
 from sympy.codegen.cfunctions import expm1
 
 from symcavity.algebra.node import holds
@@ -77,6 +78,7 @@ def np_log_sum(a: Any, b: Any) -> Any:
 CODE = {"largest": np_largest, "logistic": np_logistic, "log_sum": np_log_sum}
 """The functions of this module in numbers, by the names of their classes."""
 _GROWING = (exp, sinh, cosh)
+_WRITTEN = (*_GROWING, tanh)
 
 
 def without_overflow(expr: Any) -> Any:
@@ -87,15 +89,17 @@ def without_overflow(expr: Any) -> Any:
     expr : Expr
         Whatever has no quotients, logarithms or products of sums of exponentials comes back as it is.
     """
-    if not isinstance(expr, Expr) or not holds(expr, _GROWING) or holds(expr, (largest,)):
+    if not isinstance(expr, Expr) or not holds(expr, _WRITTEN) or holds(expr, (largest,)):
         return expr
     return _written(expr)
 
 
 @lru_cache(maxsize=4096)
 def _written(expr: Any) -> Any:
-    if not expr.args or not holds(expr, _GROWING):
+    if not expr.args or not holds(expr, _WRITTEN):
         return expr
+    if isinstance(expr, Add) and (product := _complement(expr)) is not None:
+        return product
     if isinstance(expr, Mul | Pow) and _asks(expr):
         exponent, rest = _split(expr)
         return _joined(exponent, rest)
@@ -103,6 +107,17 @@ def _written(expr: Any) -> Any:
         return _logarithm(expr.args[0])
     args = [_written(a) for a in expr.args]
     return expr if all(a is b for a, b in zip(args, expr.args, strict=True)) else expr.func(*args)
+
+
+def _complement(total: Expr) -> Expr | None:
+    """``c - c*tanh(x)**2`` as a product of two shares; None where a sum is something else."""
+    for term in total.args:
+        for square in Mul.make_args(term):
+            base, power = square.as_base_exp()
+            if isinstance(base, tanh) and power == 2 and (left := total - term) == -term / square:
+                x = 2 * _written(base.args[0])
+                return 4 * _written(left) * logistic(x) * logistic(-x)
+    return None
 
 
 def _asks(expr: Expr) -> bool:

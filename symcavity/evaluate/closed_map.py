@@ -119,6 +119,11 @@ class ClosedMap:
         told: set[Any] = set().union(*(e.difference.free_symbols for e in self.rest))
         return told.issuperset(self.free)
 
+    @cached_property
+    def is_unsigned(self) -> np.ndarray:
+        """Which unknowns are averages of unknown sign."""
+        return np.array([s in self.mapped and not sign for s, sign in zip(self.unknowns, self.signs, strict=True)])
+
     @property
     def values(self) -> Pass:
         """The right-hand sides."""

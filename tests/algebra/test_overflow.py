@@ -31,6 +31,8 @@ BODIES = [
     exp(-exp(x)),
     (1 + exp(-x)) ** -0.5,
     exp(x - exp(x)) / (1 + exp(-exp(x))),
+    1 - tanh(x) ** 2,
+    (3 * y - 3 * y * tanh(x) ** 2).subs(y, 2) * tanh(x),
 ]
 
 

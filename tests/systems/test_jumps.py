@@ -8,6 +8,7 @@ import jsonschema
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from scipy.special import erf
 from scipy.stats import norm
 from sympy import Abs, Eq, Heaviside, KroneckerDelta, Max, Min, Ne, Piecewise, Rational, Sum, Symbol, log, sign, sqrt
 from sympy.stats import Normal
@@ -249,6 +250,22 @@ def test_a_memory_has_several_states():
         return by_overlap[max(by_overlap)] - by_overlap[0.0]
 
     assert gap(Rational(50, 1000)) < 0 < gap(Rational(53, 1000))
+
+
+@pytest.mark.parametrize("load", [Rational(1, 50), Rational(1, 200), Rational(1, 500)])
+def test_recall_at_small_loads(load):
+    """The response is as small as exp(-250), and the number of Amit, Gutfreund and Sompolinsky; both mirror images."""
+    stored = Sum(Sum(x[mu, i] * s[i], (i, 1, N)) ** 2, (mu, 1, P)) / 2
+    theory = Problem(N * M**2 / 2 - M * Sum(s[i], (i, 1, N)) - stored).cavity()
+    with pytest.raises(SeveralSolutions) as told:
+        theory.solve({alpha: load})
+    overlaps = [float(point[M]) for point in told.value.solutions]
+    assert max(overlaps) == -min(overlaps) == pytest.approx(1, abs=1e-9)
+    recalled = theory.solve({alpha: load}, guess=max(told.value.solutions, key=lambda point: float(point[M])))
+    a = float(load)
+    y = brentq(lambda y: y * (np.sqrt(2 * a) + 2 * np.exp(-y * y) / np.sqrt(np.pi)) - erf(y), 0.9 / np.sqrt(2 * a), 99)
+    slope = 2 * y * np.exp(-y * y) / np.sqrt(np.pi) / erf(y)
+    assert float(recalled[response(s)]) == pytest.approx(slope, rel=1e-9)
 
 
 def test_the_minimum_that_is_followed():

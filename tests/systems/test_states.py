@@ -132,6 +132,16 @@ def test_memories_by_hand():
     assert any(abs(overlap) < 1e-9 for overlap in found)
 
 
+def test_recall_without_errors_at_a_temperature():
+    """A site that is all but fixed: its variance is ``1/cosh(20)**2``, which one minus a square would lose."""
+    theory = MEMORY.gibbs(beta).cavity()
+    found = theory.solve({alpha: Rational(1, 500), beta: 20})
+    assert float(found[M]) == pytest.approx(1, rel=1e-12)
+    noise = np.sqrt(1 / 500)  # of the fields
+    slope = gaussian(lambda zs: 20 / np.cosh(20 * (1 + noise * zs)) ** 2)
+    assert float(found[response(s)]) == pytest.approx(slope, rel=1e-6)
+
+
 def test_recall_ends_at_the_known_load():
     """Recall ends near 0.138 at low temperature; well below, the glass beside it has the lower free energy."""
     _, near = memories(Rational(135, 1000), 100)

@@ -22,6 +22,7 @@ from symcavity import (
     expect,
     i,
     mu,
+    response,
 )
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.tails import log_tail
@@ -164,3 +165,39 @@ def test_the_logarithm_of_a_tail():
     assert float(log_tail(-50).evalf(20)) == pytest.approx(float(log_ndtr(-50)), rel=1e-14)
     slope = log_tail(s).diff(s).xreplace({s: Rational(-3, 2)})
     assert float(slope.rewrite("erfc").evalf(20)) == pytest.approx(norm.pdf(1.5) / norm.cdf(-1.5), rel=1e-12)
+
+
+def test_absolute_losses_and_penalties_together():
+    """Laplace's law for noise and prior, at beta = 1: nothing but the loss holds a weight; sums over grids by hand."""
+    truth, noise = Quenched("t", i, law=Normal("t", 0, 1)), Quenched("e", mu, law=Normal("e", 0, 1))
+    missed = Sum(x[mu, i] * (w[i] - truth[i]), (i, 1, N)) - noise[mu]
+    theory = ConvexProblem(Sum(Abs(missed), (mu, 1, P)) + Sum(Abs(w[i]), (i, 1, N))).gibbs(beta).cavity()
+    found = theory.solve({alpha: 2, beta: 1})
+
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    weights = weights / weights.sum()
+    grid = np.linspace(-25, 25, 8001)
+
+    def moments(exponent):
+        p = np.exp(exponent - exponent.max(axis=-1, keepdims=True))
+        p /= p.sum(axis=-1, keepdims=True)
+        mean = p @ grid
+        return mean, p @ grid**2 - mean**2
+
+    error, width, squared, overlap = 1.0, 1.0, 1.0, 0.0
+    for _ in range(60):
+        eta = np.sqrt(error + 1) * nodes[:, None]
+        mean, variance = moments(-np.abs(grid) - (grid - eta) ** 2 / (2 * width))
+        force, slope = (mean - eta[:, 0]) / width, (variance / width - 1) / width
+        power, echo = 2 * weights @ force**2, 2 * weights @ slope
+        t, z = np.meshgrid(nodes, nodes)
+        pull = (np.sqrt(power) * z - echo * t).ravel()
+        both = np.outer(weights, weights).ravel()
+        places = np.linspace(pull.min(), pull.max(), 400)
+        mean, variance = moments(-np.abs(grid) + places[:, None] * grid + echo * grid**2 / 2)
+        m, v = np.interp(pull, places, mean), np.interp(pull, places, variance)
+        t = t.ravel()
+        error, width, squared, overlap = both @ (m - t) ** 2, both @ v, both @ m**2, both @ (m * t)
+    assert float(found[average(expect(w[i]) ** 2)]) == pytest.approx(squared, rel=1e-3)
+    assert float(found[average(expect(w[i]) * truth[i])]) == pytest.approx(overlap, rel=1e-3)
+    assert float(found[response(w)]) == pytest.approx(width, rel=1e-3)

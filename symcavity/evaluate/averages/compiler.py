@@ -36,6 +36,11 @@ class Compiled:
         return self._pass(env)[0]
 
 
+    def is_ruled(self, env: Environment) -> bool:
+        """Whether something is integrated, at any precision."""
+        return bool(self._pass.is_ruled(env))
+
+
 def to_mpf(value: Any) -> Any:
     """Return an exact value as an mpf of the current precision."""
     return number_in(mp, value)

@@ -182,10 +182,12 @@ ATTEMPTS = (
     Attempt("roots of what elimination leaves", lambda _: True, roots_of_core),
     Attempt("signs", lambda _: True, by_signs),
     Attempt("the load along the parameter", lambda s: bool(s.given.solve_for), by_load),
+    # all starting points lead elsewhere, or nowhere: the thermal means of a measure may vanish
+    Attempt("states at rest of a measure", lambda s: s.every and s.task.measure is not None, at_rest),
     Attempt("continuation of what elimination leaves", lambda _: True, continued_core),
     # thermal means may vanish, and elimination divides by their squares
     Attempt("the only root", lambda s: s.task.measure is None, only_root),
-    Attempt("states at rest of a system", lambda s: not s.task.convex, at_rest),
+    Attempt("states at rest of a system", lambda s: not s.task.convex and s.task.measure is None, at_rest),
 )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -207,25 +207,34 @@ def _from_afar(system: Eliminated, starts: int, *, every: bool) -> Iterator[np.n
     frame, env = system.frame[0], given.environment("numpy")
     known: list[np.ndarray] = []
 
-    def is_new(x: np.ndarray, apart: float) -> bool:
+    def is_new(x: np.ndarray, apart: float, most: float = LOGARITHMS / 2) -> bool:
         t = frame.chart(x)
-        return np.max(np.abs(t)) < LOGARITHMS / 2 and not any(np.allclose(t, o, rtol=0, atol=apart) for o in known)
+        return np.max(np.abs(t)) < most and not any(np.allclose(t, o, rtol=0, atol=apart) for o in known)
+
+    def polished(points: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+        for x in points:
+            if is_new(x, tolerances().alike):
+                root = root_near(frame, env, dict(zip(left, x.tolist(), strict=True)))
+                if root is not None and is_new(x := system.of_left(root.point), tolerances().same):
+                    known.append(frame.chart(x))
+                    yield x
 
     whole = task.closed_map(given)[0]
-    for scale in SCALES[: None if every else 1]:  # the whole map may lead to where nothing is eliminated
-        root = root_from_afar(whole, env, scale=scale)
-        if root is not None and is_new(x := system.of_left(root.point), tolerances().same):
+    begins: list[tuple[float, float | None]] = [(scale, None) for scale in (SCALES if every else SCALES[:1])]
+    if every and any(sign == 0 for sign in whole.signs):  # fields that are small beside what is shared by all sites
+        begins += [(SCALES[1], way) for way in (1.0, -1.0)]
+    for scale, shared in begins:  # the whole map may lead to where nothing is eliminated
+        root = root_from_afar(whole, env, scale=scale, shared=shared)
+        # of a fixed point of the whole map each number is an average, however small
+        most = LOGARITHMS / 2 if shared is None else np.inf
+        if root is not None and is_new(x := system.of_left(root.point), tolerances().same, most):
             known.append(frame.chart(x))
             yield x
             if not every:
                 return
-    for x in wander(frame, starting_points(len(left), starts), env):
-        if not is_new(x, tolerances().alike):
-            continue
-        root = root_near(frame, env, dict(zip(left, x.tolist(), strict=True)))
-        if root is not None and is_new(x := system.of_left(root.point), tolerances().same):
-            known.append(frame.chart(x))
-            yield x
+    yield from polished(wander(frame, starting_points(len(left), starts), env))
+    if every:  # the mirror image of a root may be one
+        yield from polished([frame.place(np.where(frame.signs, t, -t)) for t in known])
 
 
 def exactly(system: Eliminated, root: Any) -> tuple[dict[Symbol, Any], list[Any], int]:

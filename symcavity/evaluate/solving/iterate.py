@@ -22,6 +22,7 @@ MEMORY = 4  # iterates that the acceleration looks back upon
 MOST, UNDEFINED = 200, 12  # evaluations of the map, and how many of them may find no value
 ARRIVED, ROUNDED = 1e-13, 1e-11  # a step of the map itself that ends it; below this it may be rounding
 PATIENCE = 60  # so many steps of the map are made before Newton's
+ROUNDS = 6  # of the map by itself, from what is shared by all sites
 MILD = 0.1  # so short a step may be accelerated where the map takes matrices
 MET = 1e-6  # how closely conditions are met on the way
 OFTEN = 3  # how many times in a row conditions may be missed before a step leaves them alone
@@ -32,6 +33,7 @@ def root_from_afar(
     env: Mapping[Any, Any],
     guess: Mapping[Symbol, Any] | None = None,
     scale: float = 1.0,
+    shared: float | None = None,
     units: Mapping[Symbol, float] | None = None,
 ) -> Root | None:
     """Return the root that the map leads to, or None where it leads nowhere.
@@ -44,6 +46,8 @@ def root_from_afar(
         Where to begin.
     scale : float
         How large moments are, and what has no sign, where it begins without one.
+    shared : float, optional
+        What unknowns without a sign are, where it begins without a guess.
     units : mapping, optional
         What some unknowns are where it begins, in the place of one.
     """
@@ -54,7 +58,22 @@ def root_from_afar(
     x = closed.start() * np.where(closed.signs < 0, 1.0, scale) * [(units or {}).get(s, 1.0) for s in closed.unknowns]
     if guess is not None and (root := root_near(closed, env, guess)) is not None:
         return root
+    if closed.image(x, env, grids) is None:  # responses of unknown sign may have the other one
+        x = np.where(closed.is_unsigned, -x, x)
+    if shared is not None:
+        x = _led(closed, np.where(closed.signs, x, shared), env, grids)
     return evolve(closed, x, env, grids)
+
+
+def _led(closed: ClosedMap, x: np.ndarray, env: Mapping[Any, Any], grids: Grids) -> np.ndarray:
+    """Where a few rounds of the map lead, by steps of any length: responses may become very small at once."""
+    for _ in range(ROUNDS):
+        met = _met(closed, x, env, grids)
+        image = None if met is None else closed.image(met, env, grids)
+        if image is None or not closed.admissible(image):
+            break
+        x = image
+    return x
 
 
 def root_near(closed: ClosedMap, env: Mapping[Any, Any], guess: Mapping[Symbol, Any]) -> Root | None:

@@ -14,7 +14,7 @@ at rest, and moments that stay finite beside responses that vanish, as those of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.solving.far_out import DEPTH, two_far_out
 from symcavity.evaluate.solving.map_at_rest import DAMPED, FLOOR, LONGEST, NOISE, ROUNDS, SETTLED, RestMap, kept
 from symcavity.evaluate.solving.recovery import Recovery, closed_map
+from symcavity.evaluate.solving.weak_fields import WeakFields, weak_fields, weak_map
 from symcavity.evaluate.watch import tick
 
 SHALLOWER, SHALLOW = 18.0, 25.0  # logarithms: where a limit is taken in double
@@ -36,6 +37,7 @@ FALLS = 1.5  # by how much further, at once, what vanishes more quickly than any
 MISSED = 10  # rounds in a row in which the conditions are met nowhere, and none will be
 NEARER = 4.0  # by how much less deep a limit in double is taken once more
 ALIKE, ROUGH, STILL = 0.05, 1e-11, 1e-15
+SMALL, LARGE = 1e-3, 30.0  # responses, where those of one lead nowhere
 BEYOND = 300.0  # where a limit is tested once more
 
 Point = dict[Symbol, Any]
@@ -57,6 +59,8 @@ class Rest:
         The quantities that the minimum does not fix, with one of many values at this point, and directions to others.
     recovery : Recovery or None
         Whose coordinates these are, where a field becomes a multiple of quenched ones.
+    weak : WeakFields or None
+        The fields that averages are expanded in.
     """
 
     point: Point
@@ -64,6 +68,7 @@ class Rest:
     gap: float
     loose: Mapping[Symbol, float] = field(default_factory=dict)
     recovery: Recovery | None = None
+    weak: WeakFields | None = None
 
     @property
     def vanishing(self) -> tuple[Symbol, ...]:
@@ -78,6 +83,7 @@ class Rest:
 
     def told(self, expr: Expr) -> Expr:
         """An expression of order parameters in the coordinates of the point."""
+        expr = expr if self.weak is None else self.weak.told(expr)
         return expr if self.recovery is None else self.recovery.told(expr)
 
     def deeper(self, factor: float) -> Point:
@@ -120,16 +126,29 @@ def at_rest(task: Task, given: Given, recovery: Recovery | None = None) -> Rest 
     closed, exact = closed_map(task, given, recovery)
     if not closed.is_square or not closed.mapped:
         return None
-    return _Search(task, given, closed, exact, recovery).run()
+    weak = weak_fields(task, given)
+    if weak is not None:
+        closed = weak_map(weak, closed, task.responses)
+        exact = ExactPass(closed.exprs)
+    found = _Search(task, given, closed, exact, recovery, weak).run()
+    return None if found is None else replace(found, weak=weak)
 
 
 class _Search:
     """The state evolution on its way to states that vanish."""
 
     def __init__(
-        self, task: Task, given: Given, closed: ClosedMap, exact: ExactPass, recovery: Recovery | None
+        self,
+        task: Task,
+        given: Given,
+        closed: ClosedMap,
+        exact: ExactPass,
+        recovery: Recovery | None,
+        weak: WeakFields | None,
     ) -> None:
         self.recovery, self.numerical = recovery, task.is_projected or given.is_ruled(task)
+        if weak is not None:  # nothing may be left to integrate
+            self.numerical = exact.is_ruled(given.environment("mpmath"))
         units = task.units if recovery is None else {g: recovery.told(e) for g, e in task.units.items()}
         in_roots = recovery is not None
         self.map = RestMap(closed, exact, given, units, numerical=self.numerical, in_roots=in_roots)
@@ -137,16 +156,17 @@ class _Search:
         self.moments &= closed.signs != 0
         primal = {*task.primal} if recovery is None else {*task.primal, recovery.left}
         self.bounded = np.array([s in primal or not task.convex for s in closed.unknowns])
+        self.answers = np.array([weak is not None and s in task.responses for s in closed.unknowns])
         self.staying = np.array([recovery is not None and s in recovery.misses for s in closed.unknowns])
         floor = ROUGH_FLOOR if self.numerical else FLOOR
         self.lowest = np.where(closed.signs, floor, -np.inf)
         self.falls = FALLS * floor if self.numerical else np.inf
 
-    def run(self) -> Rest | None:
+    def _run(self, begin: np.ndarray) -> Rest | None:
         """Go on until the limit shows; None where the map settles, a norm diverges, or nothing shows."""
         step_of, closed = self.map, self.map.closed
         depth, still = (SHALLOW, ROUGH) if self.numerical else (DEPTH, STILL)
-        start = t = before = step_of.met(closed.chart(closed.start()))
+        start = t = before = step_of.met(closed.chart(begin))
         due = 9
         for n in range(ROUNDS):
             tick(f"a minimum at rest, step {n}")
@@ -170,6 +190,17 @@ class _Search:
                     return _taken(step_of, *found, recovery=self.recovery)
             before, t = t, there
         return None
+
+    def run(self) -> Rest | None:
+        """The first limit that the map leads to, from responses of either size and sign over weak fields."""
+        begin = self.map.closed.start()
+        if not self.answers.any():
+            return self._run(begin)
+        open_ = self.answers & (self.map.closed.signs == 0)
+        turned = np.where(open_, -begin, begin)
+        sizes = (np.where(self.answers & ~open_, size * turned, turned) for size in (SMALL, LARGE))
+        begins = (begin, turned, *sizes)
+        return next((found for one in begins if (found := self._run(one)) is not None), None)
 
     def _ways(self, shares: np.ndarray) -> np.ndarray | None:
         """The simple fractions of one step by which all moves, if some moments vanish and no norm diverges."""
