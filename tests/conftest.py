@@ -26,7 +26,7 @@ SHARED = re.compile(r"symcavity\.derivations|gallery_shared|installed\(\)|paper_
 DURATIONS = Path(__file__).parent / "durations.json"
 COSTS = {}  # seconds of the processor, by test
 COLLECTED = set()  # names of the tests of whole files
-DEAR = 0.3  # seconds of the processor; a dearer test belongs to the full tier, unless its file has no other
+DEAR = 0.25  # seconds of the processor; a dearer test belongs to the full tier, unless its file has no other
 ROUGH = 0.05  # seconds below which nothing is recorded
 
 gc.set_threshold(50_000, 20, 100)  # theories are remembered and never garbage: looking through them takes long
