@@ -3,7 +3,8 @@
 ``python -m pytest -n 2`` runs the default tier: every test but those that ``durations.json`` records as dear.
 ``--dear`` runs those, ``--full`` all, and with them those that are marked as the whole of a sample.  Tests that are
 marked as of the house, which a moved file breaks, run in the default tier at any cost.  ``--full --record`` writes
-the costs of the tests that run, in seconds of the processor.
+the costs of the tests that run, in seconds of the processor.  ``--record`` alone raises the costs of those tests of the
+default tier that derive there what another test has derived before them in the full tier.
 """
 
 import gc
@@ -25,7 +26,7 @@ SHARED = re.compile(r"symcavity\.derivations|gallery_shared|installed\(\)|paper_
 DURATIONS = Path(__file__).parent / "durations.json"
 COSTS = {}  # seconds of the processor, by test
 COLLECTED = set()  # names of the tests of whole files
-DEAR = 0.3  # seconds of the processor; a dearer test belongs to the full tier, unless its file has no other
+DEAR = 0.25  # seconds of the processor; a dearer test belongs to the full tier, unless its file has no other
 ROUGH = 0.05  # seconds below which nothing is recorded
 
 gc.set_threshold(50_000, 20, 100)  # theories are remembered and never garbage: looking through them takes long
@@ -75,7 +76,8 @@ def pytest_sessionfinish(session):
         known = json.loads(DURATIONS.read_text(encoding="utf-8")) if DURATIONS.exists() else {}
         files = {name.partition("::")[0] for name in COLLECTED}
         known = {name: c for name, c in known.items() if name in COLLECTED or name.partition("::")[0] not in files}
-        costs = {name: round(cost, 2) for name, cost in (known | COSTS).items() if cost > ROUGH}
+        new = COSTS if session.config.option.full else {n: max(c, known.get(n, 0)) for n, c in COSTS.items()}
+        costs = {name: round(cost, 2) for name, cost in (known | new).items() if cost > ROUGH}
         DURATIONS.write_text(json.dumps(dict(sorted(costs.items())), indent=0) + "\n", encoding="utf-8")
 
 
@@ -101,7 +103,7 @@ def pytest_collection_modifyitems(config, items):
     asked = any("::" in argument for argument in config.args)  # a test that is named is run
     if not (asked or config.option.keyword or config.option.markexpr):
         COLLECTED.update(item.nodeid for item in items)
-    if not (config.option.full or config.option.record or asked):
+    if not (config.option.full or asked):
         sampled = [item for item in items if item.get_closest_marker("whole") is None]
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("whole")])
         items[:] = sampled

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from itertools import combinations, pairwise, product
 from typing import Any
 
@@ -47,28 +47,30 @@ def break_points(expr: Expr, z: Symbol) -> list[Expr]:
     Inner branches are followed one by one; switching arguments that are affine or quadratic in z are
     solved, others are left out.
     """
-    found: list[Expr] = []
-    for argument in _switches(expr, z):
-        for whole in _branches(argument, z):
-            if not whole.is_polynomial(z):
-                continue
-            marks = _marks(whole, z)
-            smooth = whole.xreplace(marks)
-            c = [smooth.expand().coeff(z, k) for k in range(3)]
-            if (smooth - c[0] - c[1] * z - c[2] * z**2).expand() != 0:
-                continue
-            if c[2] != 0:
-                gap = c[1] ** 2 - 4 * c[2] * c[0]
-                if sign_of(gap) == -1:
-                    continue
-                roots = [tidy((-c[1] + side * sqrt(gap)) / (2 * c[2])) for side in (-1, 1)]
-            elif c[1] != 0:
-                roots = [tidy(-c[0] / c[1])]
-            else:
-                continue
-            back = {mark: node for node, mark in marks.items()}
-            found.extend(root for r in roots if (root := r.xreplace(back)) not in found)
-    return found
+    zeros = _zeros if expr.has(Float) else _known_zeros  # equal floats may have unequal digits
+    every = (whole for argument in _switches(expr, z) for whole in _branches(argument, z))
+    return list(dict.fromkeys(zero for whole in every for zero in zeros(whole, z)))
+
+
+def _zeros(whole: Expr, z: Symbol) -> tuple[Expr, ...]:
+    """Where a switching argument is zero, if it is affine or quadratic; many integrands switch at the same."""
+    if not whole.is_polynomial(z):
+        return ()
+    marks = _marks(whole, z)
+    smooth = whole.xreplace(marks)
+    c = [smooth.expand().coeff(z, k) for k in range(3)]
+    if (smooth - c[0] - c[1] * z - c[2] * z**2).expand() != 0:
+        return ()
+    if c[2] != 0:
+        gap = c[1] ** 2 - 4 * c[2] * c[0]
+        roots = [] if sign_of(gap) == -1 else [tidy((-c[1] + side * sqrt(gap)) / (2 * c[2])) for side in (-1, 1)]
+    else:
+        roots = [tidy(-c[0] / c[1])] if c[1] != 0 else []
+    back = {mark: node for node, mark in marks.items()}
+    return tuple(root.xreplace(back) for root in roots)
+
+
+_known_zeros = lru_cache(maxsize=4096)(_zeros)
 
 
 def _marks(expr: Expr, z: Symbol) -> dict[Expr, Dummy]:

@@ -15,7 +15,7 @@ from symcavity.model.quantities import Quenched, SiteQuantity, site_quantities
 from symcavity.model.system import System
 
 
-class Parts:
+class FieldComponents:
     """A declared field, by the fields of components that it was written out in.
 
     Attributes
@@ -39,7 +39,7 @@ class Parts:
         return np.stack([values[:, group].sum(axis=1) for group in self.groups], axis=1)
 
 
-def block(values: np.ndarray, f: Parts, g: Parts) -> np.ndarray:
+def block(values: np.ndarray, f: FieldComponents, g: FieldComponents) -> np.ndarray:
     """Sum values between written fields (insertions, m, k) to those between components of declared fields."""
     rows = np.stack([values[:, group].sum(axis=1) for group in f.groups], axis=1)
     return np.stack([rows[:, :, group].sum(axis=2) for group in g.groups], axis=2)

@@ -10,7 +10,7 @@ from sympy import Expr, sympify
 
 from symcavity.errors import Infeasible, NotConverged, SymcavityError
 from symcavity.finite.compiled import compile_system
-from symcavity.finite.coupled import Parts, block, self_coupling_observables
+from symcavity.finite.coupled import FieldComponents, block, self_coupling_observables
 from symcavity.finite.estimates import normal_quantile
 from symcavity.finite.insertion import INFEASIBLE, Insertion, obstacle
 from symcavity.finite.labels import label_tex
@@ -94,9 +94,9 @@ class Insertions:
         self.law, self.names = law, law.names
         # a vector is heard as one sum where its senders send its components, and is sent as one where it is
         # heard component by component
-        self.heard = [Parts(f, law.fields, summed=bool(f.inner)) for f in setup.declared.laws[kind].fields]
+        self.heard = [FieldComponents(f, law.fields, summed=bool(f.inner)) for f in setup.declared.laws[kind].fields]
         self.sent = [
-            Parts(f, law.heard_in, summed=bool(f.components)) for f in setup.declared.sent_by(kind)
+            FieldComponents(f, law.heard_in, summed=bool(f.components)) for f in setup.declared.sent_by(kind)
         ]
         self.constants = compiled.numbers(setup.values, setup.values.sizes(n))
         self.predicted = self._site(self.stack("self_coupling"))
@@ -183,7 +183,7 @@ class Insertions:
             out.append(Finding("others: linear response, median relative error", median, float("nan")))
         return [replace(finding, freedom=len(self.insertions) - 1) for finding in out]
 
-    def _field_findings(self, m: int, f: Parts, tag: str) -> list[Finding]:
+    def _field_findings(self, m: int, f: FieldComponents, tag: str) -> list[Finding]:
         """The cavity field: Gaussian of the variance that independence gives; of a vector, per component."""
         eta, spread = f.total(self.stack("cavity_field")), f.total(self.stack("variance"))
         if not np.any(spread):
@@ -203,7 +203,9 @@ class Insertions:
             out.append(Finding(f"field{tag} squared over its variance, {what}", *_mean(ratio), 1.0, note))
         return out
 
-    def _self_coupling_findings(self, m: int, k: int, f: Parts, g: Parts, tag: str) -> list[Finding]:
+    def _self_coupling_findings(
+        self, m: int, k: int, f: FieldComponents, g: FieldComponents, tag: str
+    ) -> list[Finding]:
         """The self-coupling: the trace of the response; between components of a vector, a multiple of one."""
         own, mean = (block(self.stack(s), f, g) for s in ("self_coupling", "mean_self_coupling"))
         if not np.any(own):

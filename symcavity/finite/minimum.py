@@ -19,7 +19,7 @@ from symcavity.finite.messages import message_passing
 from symcavity.finite.minimisers import Minimisers, minimisers, minimisers_beside
 from symcavity.finite.newton import (
     REPAIRS,
-    Gaps,
+    SiteGaps,
     full_step,
     scale_of,
     solve_active,
@@ -302,7 +302,7 @@ def _holds(residuals: Residuals, state: State) -> bool:
     return residuals.worst < ACCEPTED * min(scale_of(state), _FAR)
 
 
-def _strict(at: dict[Kind, Gaps]) -> bool:
+def _strict(at: dict[Kind, SiteGaps]) -> bool:
     """Whether only one member of every pair vanishes."""
     for here in at.values():
         larger = np.maximum(here.p, here.q)

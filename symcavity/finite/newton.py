@@ -23,7 +23,7 @@ _FLAT, _CURVED = 1e-11, 1e-2  # what rounding leaves of an equation, by a way al
 
 
 @dataclass
-class Gaps:
+class SiteGaps:
     """What the equations and pairs of a kind, and its part of the global conditions, amount to at a state."""
 
     equations: np.ndarray
@@ -51,7 +51,7 @@ class Slopes:
     body_shared: np.ndarray
 
 
-def gaps(instance: Instance, state: State, kind: Kind) -> Gaps:
+def gaps(instance: Instance, state: State, kind: Kind) -> SiteGaps:
     """Evaluate the law of one kind at a state."""
     system, law, n = instance.system, instance.system.laws[kind], instance.size[kind]
     args = instance.arguments(kind, state, instance.fields(kind, state))
@@ -61,7 +61,7 @@ def gaps(instance: Instance, state: State, kind: Kind) -> Gaps:
         total[rows] = body(args, n).sum(axis=0)
     for row, first in _idle(instance, kind):
         total[row] = state.shared[system.partners[row]] - instance.held.get(row, 0.0) if first else 0.0
-    return Gaps(law.residual(args, n) - instance.source[kind], law.p(args, n), law.q(args, n), total)
+    return SiteGaps(law.residual(args, n) - instance.source[kind], law.p(args, n), law.q(args, n), total)
 
 
 def _idle(instance: Instance, kind: Kind) -> list[tuple[int, bool]]:
@@ -220,7 +220,7 @@ def room_towards(instance: Instance, state: State, there: State) -> float:
 
 def violation(
     instance: Instance, state: State
-) -> tuple[dict[Kind, Gaps], dict[Kind, np.ndarray], np.ndarray]:
+) -> tuple[dict[Kind, SiteGaps], dict[Kind, np.ndarray], np.ndarray]:
     """Return the law at a state, the equations of its branches, and the global conditions."""
     at = {s: gaps(instance, state, s) for s in instance.system.laws}
     value = {
@@ -248,7 +248,7 @@ def pinned(instance: Instance, state: State, kind: Kind) -> np.ndarray:
 
 def solve_active(
     instance: Instance, state: State, *, repairs: int = REPAIRS
-) -> tuple[State, float, dict[Kind, Gaps]]:
+) -> tuple[State, float, dict[Kind, SiteGaps]]:
     """Solve with each pair on a branch, moving sites to the other branch until all signs are right.
 
     Parameters
@@ -286,7 +286,7 @@ def solve_active(
 
 def newton(
     instance: Instance, state: State, rest: Violation | None = None, enough: float = 0.0
-) -> tuple[State, float, dict[Kind, Gaps]]:
+) -> tuple[State, float, dict[Kind, SiteGaps]]:
     """Solve the equations of fixed branches by damped Newton steps, to rounding.
 
     Parameters
@@ -298,7 +298,7 @@ def newton(
     enough : float
         How far from that they may be.
     """
-    best: tuple[State, float, dict[Kind, Gaps]] | None = None
+    best: tuple[State, float, dict[Kind, SiteGaps]] | None = None
     lowest, damping = np.inf, 1.0
     moved: LinearResponse | None = None
     for _ in range(_NEWTON):

@@ -31,7 +31,7 @@ def is_smooth(w: WarmInstance) -> bool:
 
 def slid(w: WarmInstance, sweeps: int) -> Configurations:
     """The lowest of the minima that are reached downhill, from random starts and from places near the best."""
-    slopes, rng = _Slopes(w), stream(w.instance.seed, _STARTS)
+    slopes, rng = _EnergySlopes(w), stream(w.instance.seed, _STARTS)
     rows = [slopes.minimum(start) for start in (np.zeros(slopes.size), *rng.normal(size=(CHAINS - 1, slopes.size)))]
     best = min(rows, key=slopes.energy)
     for _ in range(sweeps // SOON):
@@ -42,7 +42,7 @@ def slid(w: WarmInstance, sweeps: int) -> Configurations:
     return one_configuration("descent", slopes.parted(best[None]), np.array([slopes.energy(best)]))
 
 
-class _Slopes:
+class _EnergySlopes:
     """The energy of an instance along all of its states, and its slopes."""
 
     def __init__(self, w: WarmInstance) -> None:

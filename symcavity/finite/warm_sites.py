@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,11 @@ class WarmLaw:
         self.summed = Mixture(weight, answer, given, field, rows)
         bare = replace(weight, energy=S.Zero, bounds=(), beside=()) if weight.is_field else weight
         self.free = replace(self.summed, weight=bare)
+
+    @cached_property
+    def alone(self) -> ThermalAverages:
+        """The averages where nothing comes back."""
+        return unanswered(self.summed)
 
     @property
     def arguments(self) -> list[Dummy]:
@@ -151,7 +156,7 @@ class WarmSites:
             rows = [S.NaN if e.has(zoo, oo, -oo) else e.xreplace(self.site.shared) for e in rows]  # nothing holds them
             return self.w.calls(rows, [*self.site.arguments, *beside])
 
-        whole, alone = call(usual), cache(lambda: call(unanswered(self.site.summed)))
+        whole, alone = call(usual), cache(lambda: call(self.site.alone))
         k, n = len(self.site.moving), self.w.size(self.kind)
 
         def evaluated(args: Sequence[np.ndarray]) -> np.ndarray:

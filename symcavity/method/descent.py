@@ -73,20 +73,14 @@ def descent(problem: Problem, rate: Any, momentum: Any = 0, batch: Any = 1, init
     DeclarationError
         For a rate, a momentum or initial values that are none.
     """
-    rate = None if rate is None else _number(rate, "rate", "eta")
-    momentum = _number(momentum, "momentum", "m")
-    batch = _number(batch, "batch", "b")
+    rate, momentum, batch = _numbers(rate, momentum, batch)
     given = {s.name for e in (rate, momentum, batch) if e is not None for s in e.free_symbols}
-    if rate == 0:
-        raise DeclarationError("The rate of the descent is 0: nothing moves.", "a positive rate", "rate=Symbol('eta')")
     if problem.fixed:
         raise UnsupportedLaw(
             f"The problem fixes {problem.fixed[0].lhs}, which a descent does not.",
             "problems whose parameters are all given",
             "the declaration without fixed=",
         )
-    if batch == 0 or (batch - 1).is_positive:
-        raise DeclarationError(f"The batch of the descent is {batch}.", "a share of the data, above 0 and at most 1")
     bare = problem.with_means()
     taken = {*bare.rewritten.typed.names, *given}
     time, name = Time(fresh_name(taken, *LETTERS)), fresh_name(taken, "s", "s_batch")
@@ -129,6 +123,17 @@ def descent(problem: Problem, rate: Any, momentum: Any = 0, batch: Any = 1, init
             tuple(Equation(q, value) for q, value in begin.items()),
         ),
     )
+
+
+def _numbers(rate: Any, momentum: Any, batch: Any) -> tuple[Any, Any, Any]:
+    """The rate, None in continuous time, the momentum and the batch as exact numbers or symbols."""
+    rate = None if rate is None else _number(rate, "rate", "eta")
+    momentum, batch = _number(momentum, "momentum", "m"), _number(batch, "batch", "b")
+    if rate == 0:
+        raise DeclarationError("The rate of the descent is 0: nothing moves.", "a positive rate", "rate=Symbol('eta')")
+    if batch == 0 or (batch - 1).is_positive:
+        raise DeclarationError(f"The batch of the descent is {batch}.", "a share of the data, above 0 and at most 1")
+    return rate, momentum, batch
 
 
 def descent_steps(system: System, make: StepMaker) -> list[Step]:

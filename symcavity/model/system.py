@@ -110,11 +110,7 @@ class System(ByContent):
         check_laws(self.laws)
         check_labels(self.quenched, self.laws)
         check_fixed(self.fixed, self.laws, self.named, self.parameters)
-        if len(self.globals) != len(self.global_conditions):
-            raise DeclarationError(
-                f"There are {len(self.globals)} global variables and {len(self.global_conditions)} global conditions.",
-                "one global condition, such as Eq(Sum(y[mu]*lam[mu], (mu, 1, P)), 0), for each global variable",
-            )
+        self._check_globals()
         self.motion: Any = self._motion()  # None where the states keep still
 
     @property
@@ -123,6 +119,13 @@ class System(ByContent):
         entries = self.rewritten.typed.entries
         equations = tuple(e for e in entries if isinstance(e, Equation))
         return equations, tuple(e for e in entries if e not in equations)
+
+    def _check_globals(self) -> None:
+        if len(self.globals) != len(self.global_conditions):
+            raise DeclarationError(
+                f"There are {len(self.globals)} global variables and {len(self.global_conditions)} global conditions.",
+                "one global condition, such as Eq(Sum(y[mu]*lam[mu], (mu, 1, P)), 0), for each global variable",
+            )
 
     def _motion(self) -> Motion | None:
         """How its states move; None where they keep still."""

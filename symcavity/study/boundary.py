@@ -127,15 +127,7 @@ def boundary(
     is found only if these have no solution.  After three places with one point each the next is looked for
     where a parabola through them leads, and over the whole range only if it is not there.
     """
-    if isinstance(what, str) and what not in (STABILITY, FEASIBILITY):
-        if meant := get_close_matches(what, (STABILITY, FEASIBILITY), n=1):
-            supported = "'stability', 'feasibility', an observable, Eq(...)"
-            raise ValuesError(f"There is no boundary of {what!r:.60}.", supported, repr(meant[0]))
-        try:
-            what = theory.named_by(what)
-        except ValuesError as unread:
-            supported = f"'stability', 'feasibility', Eq(...), or an observable: {unread.supported}"
-            raise ValuesError(unread.found, supported, unread.hint) from None
+    what = _asked(theory, what)
     name, (low, high) = _one(across, "across")
     name, *ends = checked_range(theory, name, values, (low, high))
     task = task_of(theory)
@@ -163,6 +155,20 @@ def boundary(
             f"No boundary of {what!s} was found for {name} from {ends[0]:g} to {ends[1]:g}.", hint="another range"
         )
     return Boundary(str(what), label, name, tuple(points))
+
+
+def _asked(theory: Theory, what: Any) -> Any:
+    """What is lost at a boundary: a word, an observable, or an equation of two."""
+    if not isinstance(what, str) or what in (STABILITY, FEASIBILITY):
+        return what
+    if meant := get_close_matches(what, (STABILITY, FEASIBILITY), n=1):
+        supported = "'stability', 'feasibility', an observable, Eq(...)"
+        raise ValuesError(f"There is no boundary of {what!r:.60}.", supported, repr(meant[0]))
+    try:
+        return theory.named_by(what)
+    except ValuesError as unread:
+        supported = f"'stability', 'feasibility', Eq(...), or an observable: {unread.supported}"
+        raise ValuesError(unread.found, supported, unread.hint) from None
 
 
 def _one(mapping: Any, word: str) -> tuple[Any, Any]:

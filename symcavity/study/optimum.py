@@ -117,13 +117,7 @@ def optimize(
     unsolved = tuple(x for x in grid if x not in seen)
     bound = "" if place in inside else "lower" if place == places[0] else "upper"
     if bound and (bounds is None or place not in (low, high)):
-        side = "smallest" if bound == "lower" else "largest"
-        last = "at which the theory has a solution" if unsolved else "that was looked at"
-        raise NotConverged(
-            f"{observable} has no optimum inside: it is best at the {side} {over} {last}, {place:.6g}.",
-            {over: place},
-            hint=f"bounds=({low:g}, {high:g}), or others: then an optimum at a bound is reported as such",
-        )
+        raise _at_an_end(observable, over, place, bound, (low, high), unsolved=bool(unsolved))
     exact: Any = place
     if bound:
         exact = bounds[bound == "upper"] if bounds else place
@@ -131,6 +125,18 @@ def optimize(
         exact = mp.nstr(_exactly(theory, observable, over, values, place, dps), dps + 10)
     solution = solve_theory(theory, {**values, over: exact}, dps)
     return Optimum(over, solution[over], solution[observable], bound, solution, unsolved)
+
+
+def _at_an_end(
+    observable: Any, over: Any, place: float, bound: str, ends: tuple[float, float], *, unsolved: bool
+) -> NotConverged:
+    side = "smallest" if bound == "lower" else "largest"
+    last = "at which the theory has a solution" if unsolved else "that was looked at"
+    return NotConverged(
+        f"{observable} has no optimum inside: it is best at the {side} {over} {last}, {place:.6g}.",
+        {over: place},
+        hint=f"bounds=({ends[0]:g}, {ends[1]:g}), or others: then an optimum at a bound is reported as such",
+    )
 
 
 def _seen(

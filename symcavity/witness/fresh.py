@@ -35,7 +35,7 @@ def fresh(step: Step, dps: int) -> list[Verdict]:
     worst = 0.0
     for claim in step.claims:
         asked = theory.system.named.get(claim.lhs, claim.lhs)
-        samples = _Drawn(theory.system, solution).samples(asked)
+        samples = _FreshSites(theory.system, solution).samples(asked)
         error = float(np.std(samples)) / np.sqrt(DRAWS)
         gap = abs(float(np.mean(samples)) - float(solution.number(claim.rhs)))
         worst = max(worst, gap / error if error > 0 else np.inf if gap > 0 else 0.0)
@@ -88,7 +88,7 @@ def _term(place: int, term: Expr, index: Symbol, sender: Kind) -> _Term:
     return _Term(place, x, sender, own * sqrt(mine), sent, spread, tuple(means))
 
 
-class _Drawn:
+class _FreshSites:
     """Fresh sites of one kind at a solved point.
 
     Parameters

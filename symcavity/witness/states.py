@@ -16,7 +16,7 @@ from symcavity.model.kinds import SiteCount, alpha
 from symcavity.model.quantities import Field, Global, Quenched, SiteQuantity, site_quantities
 from symcavity.record.derivation import BRUTE_FORCE, Step, Verdict
 from symcavity.witness.registry import result, witness
-from symcavity.witness.thermal import Weighed, admitted, elsewhere, fields_at, numbers_at, weight_about_minimum
+from symcavity.witness.thermal import WeightOnGrid, admitted, elsewhere, fields_at, numbers_at, weight_about_minimum
 from symcavity.witness.weights import MODULES, NEAR, SiteWeight, one_of_each
 
 PANELS, ORDER = 60, 12  # of Gauss-Legendre rules between the places where an energy jumps
@@ -118,7 +118,7 @@ class Summed(SiteWeight):
 
 def weighed(theory: Any, side: Any, rule: dict[Any, Any]) -> Any:
     """The weight of a site in numbers: on a grid about its minimum, or over all states."""
-    return (Summed if side.law.weight.cold is None else Weighed)(theory, side, rule)
+    return (Summed if side.law.weight.cold is None else WeightOnGrid)(theory, side, rule)
 
 
 def of_states(step: Step) -> tuple[Summed, Any, dict[Any, Any]]:

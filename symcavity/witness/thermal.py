@@ -84,7 +84,7 @@ def _turns(side: Any, s: Any) -> bool:
     return isinstance(s, Global) or not any(e.has(s) for e in fixed)
 
 
-class Weighed(SiteWeight):
+class WeightOnGrid(SiteWeight):
     """A site at numbers: its weight on a grid of one state about its minimum, for any value of its field."""
 
     def __init__(self, theory: Any, side: Any, rule: dict[Any, Any]) -> None:
@@ -116,7 +116,7 @@ def weight_about_minimum(step: Step) -> list[Verdict]:
     back = {S.Zero: kind.index}
     claimed = claim.rhs.xreplace({q: q.xreplace(back) for q in claim.rhs.atoms(SiteQuantity) if S.Zero in q.indices})
     rule = numbers_at(theory, claimed, side)
-    weighed = Weighed(theory, side, rule)
+    weighed = WeightOnGrid(theory, side, rule)
     x, cavity = weighed.weight.state, fields_at(weighed.factors, 0.7)
     exponent = lambdify([x_ := Dummy("x", real=True)], log(claimed).xreplace(rule | cavity | {x: x_}), MODULES)
     at = np.array([-1.3, -0.4, 0.2, 0.9, 1.7])
@@ -142,7 +142,7 @@ def about_the_minimum(step: Step, _dps: int) -> list[Verdict]:
     eta = side.solution.minimum.inner
     rule = numbers_at(theory, sum((c.difference for c in step.claims), S.Zero), side)
     zero = {q.xreplace({kind.index: S.Zero}): v for q, v in rule.items() if isinstance(q, SiteQuantity)}
-    weighed, worst = Weighed(theory, side, rule), 0.0
+    weighed, worst = WeightOnGrid(theory, side, rule), 0.0
     for field in (-1.1, 0.3, 0.8):
         known: dict[Any, Any] = {**rule, **zero}
         first = step.claims[0]

@@ -387,10 +387,10 @@ def test_a_prior_without_a_gaussian_part_needs_the_answer_of_the_data():
     """``exp(-|w|**3)``: the first step has no Gaussian to compare it with; the theory against sums over a grid."""
     problem = Problem(measured(w[i], signs[i]) + Sum(Abs(w[i]) ** 3, (i, 1, N))).gibbs(1)
     values = {alpha: 2, sigma: 1}
-    states, z = np.linspace(-6, 6, 2001), np.linspace(-7, 7, 701)
+    states, z = np.linspace(-6, 6, 1001), np.linspace(-7, 7, 201)
     density = np.exp(-z * z / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
     width, q, overlap = 1.0, 0.5, 0.5
-    for _ in range(200):
+    for _ in range(80):
         pull, noise = 2 / (1 + width), np.sqrt(2 * (2 - 2 * overlap + q)) / (1 + width)
         power = (pull + noise * z)[:, None] * states - pull * states**2 / 2 - np.abs(states) ** 3
         weight = np.exp(power - power.max(axis=1, keepdims=True))

@@ -14,6 +14,7 @@ from typed_out import LEAST, Typed
 
 from symcavity import Derivation, N, alpha
 from symcavity.errors import NotConverged, UnsupportedLaw
+from symcavity.loading import system_of
 from symcavity.model.quantities import Quenched
 from symcavity.study.sensitivity import slope
 from symcavity.witness.judge import judge
@@ -34,7 +35,7 @@ def run_of(name):
     return module(name).problem.message_passing(values, N=size, seeds=2, steps=400, damping=damping)
 
 
-WEIGHED = [name for name in NAMES if module(name).problem.cavity().system.weights]
+WEIGHED = [name for name in NAMES if system_of(module(name).problem).weights]
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in WEIGHED])

@@ -269,12 +269,12 @@ def derivation(pair):
 
 class TestTheRecord:
     def test_every_claim_is_judged(self, derivation):
-        verdict = derivation.verify(dps=20)
+        verdict = derivation.verify(dps=15)
         assert verdict, str(verdict)
         assert not verdict.unchecked
 
     def test_intervals(self):
-        verdict = interval(1).cavity().derivation.verify(dps=20)
+        verdict = interval(1).cavity().derivation.verify(dps=15)
         assert verdict, str(verdict)
 
     def test_it_can_be_written(self, derivation):

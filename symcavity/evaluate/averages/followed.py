@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from symcavity.evaluate.averages.wells import Hull, Turning, closer, ends_of, hull_around, hull_of, levelled, touching
+from symcavity.evaluate.averages.wells import Hull, Turning, ends_of, hull_around, hull_of, in_rows, scanned, touching
 
 FollowedLaw = Callable[[Any], tuple[Any, ...]]  # slope and curvature of the whole; the well, its slope and curvature
 
-EVEN, ZOOMS, STEPS, BESIDE = 129, 2, 200, 2.0**-20
+STEPS, BESIDE = 200, 2.0**-20
 START, REST, FOLD = range(3)  # why a state jumps: its start does; it repels; a minimum ends
 
 
@@ -50,11 +50,7 @@ def followed_of(law: FollowedLaw, reach: float, shape: Sequence[int], *, each: b
     NotConverged
         If one of these slopes does not rise so far.
     """
-    rows = int(np.prod(shape))
-
-    def at(x: np.ndarray) -> list[np.ndarray]:
-        found = law(x.reshape(*shape, x.shape[-1]))
-        return [np.broadcast_to(np.asarray(v, dtype=float), (*shape, x.shape[-1])).reshape(x.shape) for v in found]
+    rows, at = int(np.prod(shape)), in_rows(law, shape)
 
     def begun(x: np.ndarray) -> list[np.ndarray]:
         _, _, well, still, stiff = at(x)
@@ -63,10 +59,7 @@ def followed_of(law: FollowedLaw, reach: float, shape: Sequence[int], *, each: b
     with np.errstate(all="ignore"):
         starts = hull_of(lambda x: _start(law(x)), reach, shape, each=each)
         both = np.array([ends_of(f, reach, rows, each=each) for f in (at, begun)])
-        x = np.linspace(both[:, 0].min(axis=0), both[:, 1].max(axis=0), EVEN, axis=-1)
-        x = levelled(x, at(x)[0])
-        for _ in range(ZOOMS):
-            x = closer(x, at(x)[1])
+        x = scanned(at, both[:, 0].min(axis=0), both[:, 1].max(axis=0))
         x = np.sort(np.concatenate([x, starts.left, starts.right], axis=-1))
         psi, bend, _, still, _ = at(x)
         every = [

@@ -40,7 +40,7 @@ INNER = (Sum, GaussianAverage, ImplicitAverage)
 
 
 @dataclass(frozen=True)
-class Line:
+class FieldLine:
     """One field of a site, and the part of the site that it switches; None where it switches nothing.
 
     The bends are values of the field at which formulas are not smooth, at given fields of the lines before.
@@ -70,17 +70,17 @@ class Line:
         return out
 
 
-def lines_of(ensemble: Any) -> list[Line]:
+def lines_of(ensemble: Any) -> list[FieldLine]:
     """The fields of a site, one after the other; none of a law that formulas do not solve along one or two lines."""
     if not isinstance(ensemble, SiteEnsemble) or not 0 < len(ensemble.fields) <= MOST_FIELDS:
         return []
     if ensemble.solution.parts:
         parts = SiteParts(ensemble).alone
-        found = [Line(part.fields[-1], part) for part in parts]
+        found = [FieldLine(part.fields[-1], part) for part in parts]
         if {line.field for line in found} != {*ensemble.fields} or any(part.outer for part in parts):
             return []
     else:
-        found = [*(Line(f, None) for f in ensemble.outer), Line(ensemble.fields[-1], ensemble)]
+        found = [*(FieldLine(f, None) for f in ensemble.outer), FieldLine(ensemble.fields[-1], ensemble)]
     for part in (line.part for line in found if line.part is not None):
         regions = part.solution.regions
         exprs = [e for r in regions for e in (*r.values.values(), r.high) if e is not None]
@@ -91,7 +91,7 @@ def lines_of(ensemble: Any) -> list[Line]:
     return found
 
 
-def bent(lines: Sequence[Line], bodies: Sequence[Expr]) -> list[Line]:
+def bent(lines: Sequence[FieldLine], bodies: Sequence[Expr]) -> list[FieldLine]:
     """The lines with the places where formulas, or functions of what has one, switch: on the last line that they hear.
 
     A place that is not found costs time: averages do not settle on panels that it divides.

@@ -191,18 +191,10 @@ def hull_of(law: Law, reach: float, shape: Sequence[int], *, each: bool = False)
     NotConverged
         If a slope does not rise so far, or an average of it diverges.
     """
-    rows = int(np.prod(shape))
-
-    def at(x: np.ndarray) -> list[np.ndarray]:
-        found = law(x.reshape(*shape, x.shape[-1]))
-        return [np.broadcast_to(np.asarray(v, dtype=float), (*shape, x.shape[-1])).reshape(x.shape) for v in found]
-
+    rows, at = int(np.prod(shape)), in_rows(law, shape)
     with np.errstate(all="ignore"):
         ends = ends_of(at, reach, rows, each=each)
-        x = np.linspace(ends[0], ends[1], EVEN, axis=-1)
-        x = levelled(x, at(x)[0])
-        for _ in range(ZOOMS):
-            x = closer(x, at(x)[1])
+        x = scanned(at, ends[0], ends[1])
         psi, bend, well = at(x)
         gaps = [_gaps(*row) if row[2].min() < 0 else [] for row in zip(x, psi, bend, well, strict=True)]
         most = max(map(len, gaps), default=0)
@@ -214,6 +206,25 @@ def hull_of(law: Law, reach: float, shape: Sequence[int], *, each: bool = False)
             left, right = contacts(at, left, right)
         slope = at(left)[0] if most else left
     return hull_around(x, psi, (left, right, slope))
+
+
+def in_rows(law: Callable[..., Sequence[Any]], shape: Sequence[int]) -> Callable[[np.ndarray], list[np.ndarray]]:
+    """A law at points in rows, one for each place of what it also depends on."""
+
+    def at(x: np.ndarray) -> list[np.ndarray]:
+        found = law(x.reshape(*shape, x.shape[-1]))
+        return [np.broadcast_to(np.asarray(v, dtype=float), (*shape, x.shape[-1])).reshape(x.shape) for v in found]
+
+    return at
+
+
+def scanned(at: Callable[[np.ndarray], Sequence[np.ndarray]], low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Points between two ends, closer to each other where a slope is steep, or turns."""
+    x = np.linspace(low, high, EVEN, axis=-1)
+    x = levelled(x, at(x)[0])
+    for _ in range(ZOOMS):
+        x = closer(x, at(x)[1])
+    return x
 
 
 def hull_around(x: np.ndarray, psi: np.ndarray, gaps: tuple[Any, Any, Any], turning: Turning | None = None) -> Hull:

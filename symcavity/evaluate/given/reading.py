@@ -120,18 +120,7 @@ def read_given(
         if isinstance(target, tuple):
             compared[target] = _positive(exact_value(value, str(key), dps), key)
         elif isinstance(target, Quenched):
-            if target.law is not None:  # the theory may have averaged over it already
-                raise ValuesError(
-                    f"{target} has a law by its declaration, and was given the value {value!s:.80}.",
-                    "values for quenched parameters without a law",
-                    f"declare Quenched({target.name!r}, {target.slots[0].index}) without law=, and give laws as values",
-                )
-            found.laws[target] = read_law(target, value, dps)
-            if target.over is not None and isinstance(found.laws[target], list):
-                raise ValuesError(
-                    f"{target} is drawn anew at each step, and is given as an array.",
-                    "a law: {value: weight}, or a random variable of sympy.stats",
-                )
+            found.laws[target] = _law_given(target, value, dps)
         else:
             found.plain[target] = exact_value(value, str(target), dps)
             if target not in held:
@@ -141,6 +130,23 @@ def read_given(
         stated = {kind: found.plain[kind.ratio] for kind in others if kind.ratio in found.plain}
         found.plain |= {kind.ratio: share for kind, share in resolved(stated, compared).items()}
     return found
+
+
+def _law_given(target: Quenched, value: Any, dps: int) -> Any:
+    """The law of a quenched quantity whose declaration leaves it open."""
+    if target.law is not None:  # the theory may have averaged over it already
+        raise ValuesError(
+            f"{target} has a law by its declaration, and was given the value {value!s:.80}.",
+            "values for quenched parameters without a law",
+            f"declare Quenched({target.name!r}, {target.slots[0].index}) without law=, and give laws as values",
+        )
+    law = read_law(target, value, dps)
+    if target.over is not None and isinstance(law, list):
+        raise ValuesError(
+            f"{target} is drawn anew at each step, and is given as an array.",
+            "a law: {value: weight}, or a random variable of sympy.stats",
+        )
+    return law
 
 
 def _positive(value: Any, key: Any) -> Any:

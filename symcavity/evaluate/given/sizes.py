@@ -97,13 +97,8 @@ def complete(
         sizes.setdefault(size, length)
     for kind in others:
         both = {N, kind.size}
-        if not (both <= set(plain) or (needed and both <= set(sizes))) or not sizes[N]:
-            continue
-        ratio = sizes[kind.size] / sizes[N]
-        if sizes.setdefault(kind.ratio, ratio) != ratio:
-            raise ValuesError(
-                f"{kind.ratio} = {sizes[kind.ratio]}, but {kind.size}/N = {ratio}.", "values that agree"
-            )
+        if (both <= set(plain) or (needed and both <= set(sizes))) and sizes[N]:
+            _add_ratio(sizes, kind)
     if not any(kind.ratio in sizes for kind in others) and N in sizes:
         # arrays on both ends of a coupling are samples of laws: their lengths give no load
         for kind in others:
@@ -116,18 +111,28 @@ def complete(
     for kind in others:
         if kind.ratio in sizes and N in sizes:
             sizes.setdefault(kind.size, sizes[kind.ratio] * sizes[N])
-    missing = sorted((s for s in needed if s not in sizes), key=str)
-    if missing:
-        every = " and ".join(map(str, sorted(needed, key=str)))
-        ratios = ", ".join(["N", *(str(kind.size) for kind in others), *(str(kind.ratio) for kind in others)])
-        raise ValuesError(
-            f"The equations contain the sizes {every}, and {' and '.join(map(str, missing))} "
-            f"{'are' if len(missing) > 1 else 'is'} not given.",
-            f"enough of {ratios} (N follows from arrays over the features)",
-            "{P: 100, N: 200}; terms of one order, if the limit of many sites is meant: sums over all sites, or means, "
-            "and couplings of variance 1/N, or sums over them divided by sqrt(N)",
-        )
+    if missing := sorted((s for s in needed if s not in sizes), key=str):
+        raise _incomplete(others, missing, needed)
     if not needed and not plain.keys() & {N, *(kind.size for kind in others)}:
         # the load is given: arrays are samples of laws, and their lengths are no sizes of the limit
         return {s: v for s, v in sizes.items() if not isinstance(s, SiteCount)}
     return sizes
+
+
+def _add_ratio(sizes: dict[Symbol, Any], kind: Kind) -> None:
+    """The ratio of two sizes that are given, which has to be the one that is given."""
+    ratio = sizes[kind.size] / sizes[N]
+    if sizes.setdefault(kind.ratio, ratio) != ratio:
+        raise ValuesError(f"{kind.ratio} = {sizes[kind.ratio]}, but {kind.size}/N = {ratio}.", "values that agree")
+
+
+def _incomplete(kinds: Sequence[Kind], missing: Sequence[SiteCount], needed: Collection[SiteCount]) -> ValuesError:
+    every = " and ".join(map(str, sorted(needed, key=str)))
+    ratios = ", ".join(["N", *(str(kind.size) for kind in kinds), *(str(kind.ratio) for kind in kinds)])
+    return ValuesError(
+        f"The equations contain the sizes {every}, and {' and '.join(map(str, missing))} "
+        f"{'are' if len(missing) > 1 else 'is'} not given.",
+        f"enough of {ratios} (N follows from arrays over the features)",
+        "{P: 100, N: 200}; terms of one order, if the limit of many sites is meant: sums over all sites, or means, "
+        "and couplings of variance 1/N, or sums over them divided by sqrt(N)",
+    )

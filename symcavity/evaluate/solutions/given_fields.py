@@ -30,11 +30,11 @@ COARSEST, LEVELS = 0.5, 6  # the step of the trapezoidal rule after them, and ho
 TOGETHER = 500  # sites
 CLOSED = 1e-13  # what overlaps of two draws may differ from their closures by, in units of those of one
 
-Line = tuple[np.ndarray, np.ndarray]  # points and weights
+WeightedPoints = tuple[np.ndarray, np.ndarray]  # points and weights
 
 
 @dataclass(frozen=True)
-class AtSites:
+class WeightedSites:
     """What the sites of a kind have, by name, at points with weights; and the parameters that are given there."""
 
     values: Mapping[SiteQuantity, np.ndarray]
@@ -116,7 +116,7 @@ class GivenNumbers:
         self.env: dict[Any, Any] = solution.environment("numpy")
         self.sites = {kind: SiteValues(given, part, solution) for kind, part in given.parts.items()}
         self.overlaps = dict.fromkeys(given.overlaps, 0.0)
-        self.kinds: dict[Kind, AtSites] = {}
+        self.kinds: dict[Kind, WeightedSites] = {}
         self._numbers: dict[Expr, float] = {}
         self._linear: dict[Kind, tuple[np.ndarray, dict[Any, np.ndarray]]] = {}
         self.level = 0
@@ -139,7 +139,7 @@ class GivenNumbers:
             "Averages over the given parts of fields did not converge.", hint="parameters that vary more widely"
         )
 
-    def _agree(self, one: np.ndarray, other: np.ndarray, sites: AtSites) -> bool:
+    def _agree(self, one: np.ndarray, other: np.ndarray, sites: WeightedSites) -> bool:
         """Whether two rules give the same, in units of what each is at most: covariances in those of variances."""
         own = dict(zip(sites.values, np.sqrt(np.diag(other)), strict=True))
         size = [np.sqrt(np.prod([own[q] for q in self.given.bounds.get(name, (name, name))])) for name in own]
@@ -211,7 +211,7 @@ class GivenNumbers:
             self.kinds[kind] = self.at(kind, level)
         return np.array([float(self.number(e)) for _, e in self.given.overlaps.values()])
 
-    def at(self, kind: Kind, level: int) -> AtSites:
+    def at(self, kind: Kind, level: int) -> WeightedSites:
         """The sites of a kind at the overlaps as they are, by the rule of a level."""
         site, part = self.sites[kind], self.given.parts[kind]
         shared = self._shared(kind, self.overlaps)
@@ -226,10 +226,10 @@ class GivenNumbers:
         for (h, m), row in zip(part.fields.items(), fields, strict=True):
             strength = compiled(list(known), scales(h.declared)[0])(*known.values())
             points[m] = np.tile(row, count) * strength
-        return AtSites(site.at(self.env, self.left(kind), points), np.outer(weights, share).ravel(), known)
+        return WeightedSites(site.at(self.env, self.left(kind), points), np.outer(weights, share).ravel(), known)
 
     @staticmethod
-    def _spread(part: GivenPart, shared: np.ndarray, level: int) -> tuple[np.ndarray, list[Line]]:
+    def _spread(part: GivenPart, shared: np.ndarray, level: int) -> tuple[np.ndarray, list[WeightedPoints]]:
         """The given parts of fields by independent standard Gaussians, and a rule for each of these.
 
         Those of given emissions come first; where the law may jump with them, each has a rule for either sign.
@@ -304,7 +304,7 @@ class GivenNumbers:
         return known, weights
 
 
-def _smooth(level: int) -> Line:
+def _smooth(level: int) -> WeightedPoints:
     """The points of a standard Gaussian and their shares: of Gauss and Hermite, or at equal distances."""
     if level < 0:
         points, widths = np.polynomial.hermite_e.hermegauss(GAUSS[level])
@@ -314,13 +314,13 @@ def _smooth(level: int) -> Line:
     return _weighed(line, np.ones_like(line))
 
 
-def _weighed(points: np.ndarray, widths: np.ndarray) -> Line:
+def _weighed(points: np.ndarray, widths: np.ndarray) -> WeightedPoints:
     """The shares of points of a standard Gaussian."""
     density = np.exp(-(points**2) / 2) * widths
     return points, density / np.sum(density)
 
 
-def _halves(step: float) -> Line:
+def _halves(step: float) -> WeightedPoints:
     """A rule that is as good where its function jumps at zero: with nodes that crowd there, on either side."""
     s = np.arange(-round(ENDS / step), round(ENDS / step) + 1) * step
     bent = np.pi / 2 * np.sinh(s)
@@ -328,7 +328,7 @@ def _halves(step: float) -> Line:
     return _weighed(np.concatenate([-points[::-1], points]), np.concatenate([widths[::-1], widths]))
 
 
-def _moments(sites: AtSites) -> np.ndarray:
+def _moments(sites: WeightedSites) -> np.ndarray:
     """The means of products of two names, in units of their sizes."""
     values = np.array(list(sites.values.values()))
     return (values * sites.weights) @ values.T

@@ -153,14 +153,18 @@ def atoms_of(energy: Expr, x: Symbol, bounds: Sequence[Expr], positive: Sequence
             # a point of its own may lie lower than what is beside it
             there = _at_place(energy, x, place) if not inside or energy.has(Eq, Ne, sign) else []
             lowest = Min(*(cancel(e) for e in (*sides, *there)))
-            held = inside and any(cancel(side - lowest) == 0 for side in sides)  # by one of its sides
-            step = sign_of(cancel(sides[0] - sides[-1])) if held else 0
-            if not inside and cancel(sides[0] - lowest) != 0:  # beyond a bound it would be as low
-                step = 1 if piece is None else -1
-            out.append(Candidate(place, place, lowest, side=step or 0))
+            out.append(Candidate(place, place, lowest, side=_side(sides, lowest, piece, inside=inside)))
         out += [] if piece is None else [piece]
         before = piece
     return out
+
+
+def _side(sides: Sequence[Expr], lowest: Expr, piece: Candidate | None, *, inside: bool) -> int:
+    """On which side of a place the lowest energy is that of a piece; 0 where it is of none, or of both."""
+    if not inside and cancel(sides[0] - lowest) != 0:  # beyond a bound it would be as low
+        return 1 if piece is None else -1
+    held = inside and any(cancel(side - lowest) == 0 for side in sides)
+    return sign_of(cancel(sides[0] - sides[-1])) or 0 if held else 0
 
 
 def _at_place(energy: Expr, x: Symbol, place: Expr) -> list[Expr]:

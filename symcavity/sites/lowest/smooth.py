@@ -214,10 +214,10 @@ class SmoothEnsemble(SiteEnsemble):
         """The average of squares of slopes: infinite where there is a jump, which the energy decides."""
         if infinite_square(body, jumping, moved) is None:
             return None
-        return _Slopes(self.kind, self.solution, self.fields, self.covariance, self.sources, oo).over_fields(body)
+        return _BetweenJumps(self.kind, self.solution, self.fields, self.covariance, self.sources, oo).over_fields(body)
 
 
-class _Slopes(SmoothEnsemble):
+class _BetweenJumps(SmoothEnsemble):
     """The same site, with its slopes between the jumps."""
 
     def _jumps(self, response: SiteResponse) -> bool:  # noqa: ARG002 - the signature of what it replaces

@@ -231,7 +231,7 @@ class LowestEnsemble(SiteEnsemble):
             return super()._by_parts(body, jumping)
         rest, found = weights(body, jumping, self.solution.unknowns)
         total = self.over_fields(rest) if rest != 0 else S.Zero
-        slopes = _Slopes(self.kind, self.solution, self.fields, self.covariance, self.sources)
+        slopes = _WithoutJumps(self.kind, self.solution, self.fields, self.covariance, self.sources)
         for response, weight in found:
             total += slopes.over_fields(weight * response)
             total += weight * self.jump(response.state, self.source(response))
@@ -265,7 +265,7 @@ class LowestEnsemble(SiteEnsemble):
         return response.state in self.solution.jumping
 
 
-class _Slopes(SiteEnsemble):
+class _WithoutJumps(SiteEnsemble):
     """The same site without its jumps."""
 
     def _jumps(self, response: SiteResponse) -> bool:  # noqa: ARG002 - the signature of what it replaces

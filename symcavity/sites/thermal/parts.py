@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -119,7 +120,11 @@ class Part:
                 moments = {0: S.One, 1: S.Zero}
                 terms = Poly(inside.xreplace({x: place + scale * y}), y).terms()
                 return Add(*(c * moments.get(n, between(n, *self.reach)) for (n,), c in terms if n != 1))
-        return self.over(body) / self.over(S.One)
+        return self.over(body) / self._whole
+
+    @cached_property
+    def _whole(self) -> Expr:
+        return self.over(S.One)
 
     @property
     def turned(self) -> Expr:
@@ -270,7 +275,7 @@ def split(energy: Expr, x: SiteQuantity) -> tuple[Expr, Expr, Expr, Expr]:
 
 
 @dataclass(frozen=True)
-class Squares:
+class PiecewiseSquares:
     """An energy that is a square between any two of some places, up to constants.
 
     Attributes
@@ -293,7 +298,7 @@ class Squares:
         return zip(pairwise((None, *self.places, None)), self.pieces, strict=True)
 
 
-def squares(rest: Expr, x: SiteQuantity) -> Squares | None:
+def squares(rest: Expr, x: SiteQuantity) -> PiecewiseSquares | None:
     """Where an energy has its kinks and jumps, and the squares beside them, whatever words declare it.
 
     None of others, of what only jumps, for that is one Gaussian, and where the order of the places is open.
@@ -318,4 +323,4 @@ def squares(rest: Expr, x: SiteQuantity) -> Squares | None:
         return fixed, tilt, 2 * half
 
     places = tuple(signs.restore(place).expand() for place in pieces.breaks)
-    return Squares(turn, slope, places, tuple(map(coefficients, pieces.values)))
+    return PiecewiseSquares(turn, slope, places, tuple(map(coefficients, pieces.values)))

@@ -229,10 +229,16 @@ class Mixture(ThermalAverages):
 
     def expected(self, body: Expr) -> Expr:
         """The thermal average of an expression in the states."""
-        body = self._over_others(body)
-        if not body.has(*self.weight.states):
-            return body
-        return self._weighed([p.mean(body) for p in self.parts])
+        if body not in self._expected:
+            inner = self._over_others(body)
+            moves = inner.has(*self.weight.states)
+            self._expected[body] = self._weighed([p.mean(inner) for p in self.parts]) if moves else inner
+        return self._expected[body]
+
+    @cached_property
+    def _expected(self) -> dict[Expr, Expr]:
+        """The averages that have been written."""
+        return {}
 
     def _weighed(self, means: Sequence[Expr]) -> Expr:
         """The mean over all parts."""
