@@ -106,7 +106,7 @@ class Emissions(Rewriting):
     def _of_two_sites(self, total: Sum, body: Expr) -> Expr:
         """A sum without couplings: what its terms have of the hearer's own site stands beside sums over the others."""
         at, plain = total.limits[0][0], total.func(body, *total.limits)
-        if not _free(body) - {at}:
+        if self._convex or not _free(body) - {at}:
             return plain
         parts: dict[Expr, Expr] = {}
         for term in Add.make_args(expand_mul(expand_multinomial(taken_apart(body, at)))):
