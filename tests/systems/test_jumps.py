@@ -369,11 +369,11 @@ def test_the_force_of_a_jump_is_not_measured():
 
 
 def test_how_a_lowest_minimum_varies_is_refused_by_its_name():
-    """It is no system of equations, which minimizes nothing; instances show what is asked for."""
+    """Of its observables only the energy has a variance, where the solution is stable, as that of the magnet is not."""
     theory = MAGNET.cavity()
-    with pytest.raises(UnsupportedLaw, match="nor for the lowest of several minima"):
+    with pytest.raises(UnsupportedLaw, match="lowest of several minima, the variance of the free energy is derived"):
         theory.fluctuations()
-    with pytest.raises(UnsupportedLaw, match="simulate"):
+    with pytest.raises(UnsupportedLaw, match="derived for stable solutions"):
         theory.solve({}).variance("objective")
 
 
