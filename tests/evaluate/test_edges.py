@@ -2,7 +2,6 @@
 
 import mpmath
 import pytest
-from references import near
 from sympy import Abs, Eq, Integer, Max, Rational, Sum, Symbol
 from sympy.stats import Normal
 
@@ -139,8 +138,8 @@ def test_a_bias_that_no_site_answers_is_not_fixed_and_all_else_is(margins, cost)
     b, (right, left) = Global("b"), margins
     losses = Max(0, (right + left + (right - left) * y[mu]) / Integer(2) - y[mu] * (u + b))
     solution = ConvexProblem(RIDGE + C * data(losses)).cavity().solve({alpha: "1/1000", C: cost, **LABELS})
-    assert near(solution[NORM], Rational(cost) ** 2 / 1000, "1e-14")
-    assert near(solution[response(w)], 1, "1e-14")
+    assert float(solution[NORM]) == pytest.approx(float(Rational(cost) ** 2 / 1000), rel=1e-14)
+    assert float(solution[response(w)]) == pytest.approx(1, rel=1e-14)
     with pytest.raises(FlatMinimum, match="differs from one minimum to another"):
         solution[b]
     assert solution.stability == 0
