@@ -213,3 +213,15 @@ def _array(q: Quenched, value: Any, dps: int) -> Any:
     if nested := [v for v in value if hasattr(v, "__len__") and np.ndim(v) and not isinstance(v, str)]:
         raise ValuesError(f"The values of {q.name} do not have the shape of a list: {nested[0]!r:.60} is one.", words)
     return [exact_value(v, q.name, dps) for v in value]
+
+
+def brief(value: Any) -> str:
+    """Return a value in a few words: long arrays by their number of entries."""
+    if is_random(value):
+        return str(value.pspace.distribution).replace("Distribution", "", 1)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k}: {v}" for k, v in value.items()) + "}"
+    if hasattr(value, "__len__") and not isinstance(value, str) and getattr(value, "shape", None) != ():
+        entries = [f"{v:.6g}" if isinstance(v, float) else str(v) for v in value]
+        return f"[{', '.join(entries)}]" if len(entries) <= 6 else f"{len(entries)} values"
+    return str(value)

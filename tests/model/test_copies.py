@@ -7,7 +7,21 @@ import pytest
 from sympy import Abs, Eq, Rational, Sum, Symbol, exp, log, sign, sqrt
 from sympy.stats import Normal
 
-from symcavity import ConvexProblem, Coupling, DeclarationError, Feature, Global, N, P, Quenched, alpha, average, i, mu
+from symcavity import (
+    ConvexProblem,
+    Coupling,
+    DeclarationError,
+    Feature,
+    Global,
+    N,
+    P,
+    Quenched,
+    ValuesError,
+    alpha,
+    average,
+    i,
+    mu,
+)
 from symcavity.derivations import gardner, soft_margin
 from symcavity.model import copies as copies_module
 
@@ -44,6 +58,12 @@ def test_other_labels_on_the_same_data():
     first, both, _ = overlap(copies, {**AT, Quenched("y_1", mu): ONE, Quenched("y_2", mu): ONE})
     assert first > 0.4
     assert abs(both) < 1e-12
+
+
+def test_a_value_for_both_copies_is_asked_for_by_its_names():
+    with pytest.raises(ValuesError, match=r"was given the value Normal\(0, 1\)") as caught:
+        ridge.copies(2, share={y: 0}).cavity().solve({**AT, y: ONE})
+    assert caught.value.hint == "y_1 and y_2, one for each copy"
 
 
 def test_another_penalty_on_the_same_data():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import lru_cache
@@ -20,7 +21,7 @@ from symcavity.evaluate.given.barriers import at_an_edge, loses_an_end
 from symcavity.evaluate.given.reading import Vocabulary, read_given
 from symcavity.evaluate.given.sizes import complete, ratio_named
 from symcavity.evaluate.given.values import Given, Task
-from symcavity.evaluate.numbers import exact_value
+from symcavity.evaluate.numbers import brief, exact_value
 from symcavity.evaluate.tolerances import tolerances
 from symcavity.model.averages import Average
 from symcavity.model.far_numbers import FarNumber
@@ -79,7 +80,7 @@ def _foreign(task: Task, key: Any, value: Any) -> ValuesError:
     target = key.family if isinstance(key, SiteQuantity) else key
     if str(target) in set(map(str, (*task.unknowns, *task.units))):
         return ValuesError(
-            f"{target} is an unknown of this theory, and was given the value {value!s:.60}.",
+            f"{target} is an unknown of this theory, and was given the value {brief(value):.60}.",
             f"values for {names(task)}",
             "an unknown is solved for: solution[...]",
         )
@@ -88,10 +89,12 @@ def _foreign(task: Task, key: Any, value: Any) -> ValuesError:
     hint = ""
     if str(target) in known:
         hint = f"use the {target} of the declaration, or its name {str(target)!r}: a symbol is known by its assumptions"
+    elif copies := [name for name in known if re.fullmatch(rf"{re.escape(str(target))}_\d+", name)]:
+        hint = f"{' and '.join(copies)}, one for each copy"
     elif near := get_close_matches(str(target), known, n=1):
         hint = near[0]
     return ValuesError(
-        f"{target!s:.60} is not a {word} of this theory, and was given the value {value!s:.60}.",
+        f"{target!s:.60} is not a {word} of this theory, and was given the value {brief(value):.60}.",
         f"values for {names(task)}",
         hint,
     )

@@ -10,7 +10,7 @@ from sympy import Symbol
 
 from symcavity.errors import ValuesError
 from symcavity.evaluate.given.sizes import resolved, sized
-from symcavity.evaluate.numbers import check_sign, exact_value, read_law
+from symcavity.evaluate.numbers import brief, check_sign, exact_value, read_law
 from symcavity.model.kinds import FEATURE, Kind, sizes_compared
 from symcavity.model.names import ALIASES
 from symcavity.model.quantities import Quenched, SiteQuantity
@@ -136,7 +136,7 @@ def _law_given(target: Quenched, value: Any, dps: int) -> Any:
     """The law of a quenched quantity whose declaration leaves it open."""
     if target.law is not None:  # the theory may have averaged over it already
         raise ValuesError(
-            f"{target} has a law by its declaration, and was given the value {value!s:.80}.",
+            f"{target} has a law by its declaration, and was given the value {brief(value):.80}.",
             "values for quenched parameters without a law",
             f"declare Quenched({target.name!r}, {target.slots[0].index}) without law=, and give laws as values",
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 from symcavity.algebra.precision import mp
 from symcavity.errors import NotConverged, UnsupportedLaw
-from symcavity.model.exact import is_random
+from symcavity.evaluate.numbers import brief
 
 SHOWN = 10  # digits that a solution in double has, or says that it has not
 
@@ -45,17 +45,5 @@ def told_in_html(solution: Any) -> str:
 
 def _head(solution: Any) -> str:
     """Where it was solved, in a line."""
-    point = ", ".join(f"{k} = {_brief(v)}" for k, v in {**solution.given.told, **solution.beside}.items())
+    point = ", ".join(f"{k} = {brief(v)}" for k, v in {**solution.given.told, **solution.beside}.items())
     return f"Solution at {point}" if point else "Solution"
-
-
-def _brief(value: Any) -> str:
-    """Return a value in a few words: long arrays by their number of entries."""
-    if is_random(value):
-        return str(value.pspace.distribution).replace("Distribution", "", 1)
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{k}: {v}" for k, v in value.items()) + "}"
-    if hasattr(value, "__len__") and not isinstance(value, str):
-        entries = [f"{v:.6g}" if isinstance(v, float) else str(v) for v in value]
-        return f"[{', '.join(entries)}]" if len(entries) <= 6 else f"{len(entries)} values"
-    return str(value)
