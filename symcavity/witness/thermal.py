@@ -26,6 +26,7 @@ from symcavity.witness.weights import MODULES, SiteWeight, one_of_each
 STATES = 6001  # values of a state on its grid
 HALVINGS = 12  # of order parameters, until a law admits them
 WIDE = 14.0  # standard deviations of the Gaussian part, to both sides of where the state can be
+NARROWED, NOTHING = 2, 80.0  # how often a grid is made to fit; logarithms by which a weight is nothing
 SMOOTH, BENT = 6, 4  # digits of sums over the grid: with a kink the trapezoidal rule has fewer
 KINKS = (Abs, Heaviside, Max, Min, Piecewise, sign, Relational)
 
@@ -99,6 +100,10 @@ class WeightOnGrid(SiteWeight):
         centre = eta if self.weight.is_field else eta * strength
         reach = WIDE * np.sqrt(strength / self.beta) + np.abs(strength * np.asarray(self.slope(centre)))
         x = np.linspace(np.min(centre - reach), np.max(centre + reach), STATES)
+        for _ in range(NARROWED):  # a steep energy confines states to a small part of that
+            weight = self.exponent(fields, [x])
+            held = x[np.any(weight > weight.max(axis=1, keepdims=True) - NOTHING, axis=0)]
+            x = np.linspace(held[0] - (x[1] - x[0]), held[-1] + (x[1] - x[0]), STATES)
         return [x], np.full(STATES, x[1] - x[0])
 
     def means(self, fields: np.ndarray, nodes: tuple[list[np.ndarray], np.ndarray] | None = None) -> np.ndarray:

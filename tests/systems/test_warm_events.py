@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sympy import Abs, And, Eq, Ge, Gt, Max, Ne, Piecewise, Rational, Sum, Symbol, cos, log, sqrt
+from sympy import Abs, And, Eq, Ge, Gt, Max, Ne, Piecewise, Rational, Sum, Symbol, cos, exp, log, sign, sqrt
 
 from symcavity import (
     ConvexProblem,
@@ -154,5 +154,25 @@ def test_events_about_a_smooth_minimum_are_those_of_sums_over_states():
 
 def test_the_mean_beside_two_kinks_is_judged():
     verdicts = judge(PRIORS["two kinks"][0].cavity().derivation["feature.solution"], 15)
+    assert verdicts
+    assert all(v.ok for v in verdicts)
+
+
+def test_a_kink_may_stand_beside_an_event():
+    """The mean energy of a hinge with a teacher's labels is the slope of beta times the free energy."""
+    heard, told = (Sum(x[mu, i] * v[i], (i, 1, N)) for v in (w, t))
+    loss = Max(0, 1 - sign(told) * heard)
+    theory = Problem(Sum(loss, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N)) / 4).gibbs(beta).cavity()
+    near, far, at = (theory.solve({beta: b, alpha: 2, t: {1: 1}}) for b in ("999/1000", "1001/1000", 1))
+    slope = (1.001 * float(far[theory.free_energy]) - 0.999 * float(near[theory.free_energy])) / 0.002
+    energy = 2 * float(at[average(expect(loss))]) + float(at[average(expect(w[i] ** 2))]) / 4
+    assert energy == pytest.approx(slope, abs=1e-5)
+    assert float(at[theory.entropy]) == pytest.approx(energy - float(at[theory.free_energy]), rel=1e-9)
+
+
+def test_the_mean_of_a_steep_loss_is_judged():
+    field = Sum(x[mu, i] * w[i], (i, 1, N))
+    energy = Sum(exp(2 * field) - field, (mu, 1, P)) + Sum(w[i] ** 2, (i, 1, N))
+    verdicts = judge(ConvexProblem(energy).gibbs(beta).cavity().derivation["datum.solution"], 15)
     assert verdicts
     assert all(v.ok for v in verdicts)

@@ -104,7 +104,9 @@ class RegionAverage:
         bends = {e: Dummy("bend", real=True) for e in expr.atoms(Abs, Max, Min) if not (inner and e.has(*inner))}
         for k, region in enumerate(self.solution.regions):
             row = {m: self.in_gaussians(v) for m, v in self._states(region.values).items()}
-            lying = {e: self.ensemble.on_piece(k, e.xreplace(names)) for e in (*events, *bends)}
+            lying = {e: self.ensemble.on_piece(k, e.xreplace(names)) for e in events}
+            inside = {m: lying[e] for e, m in events.items()}  # an event may stand in a bend
+            lying |= {e: self.ensemble.on_piece(k, e.xreplace(inside).xreplace(names)) for e in bends}
             here = {e: self.in_gaussians(there.xreplace(self.quantities).xreplace(row)) for e, there in lying.items()}
             row |= {m: here[e] for e, m in bends.items()}
             values.append(row | {m: cleared(here[e], positive) for e, m in events.items()})
