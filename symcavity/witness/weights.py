@@ -79,7 +79,7 @@ class SiteWeight(ABC):
     def exponent(self, fields: np.ndarray, x: list[np.ndarray]) -> np.ndarray:
         """The logarithm of the weight, by field and state."""
         core = np.asarray(self.core(*x), dtype=float)
-        with np.errstate(divide="ignore"):  # a likelihood of zero is an infinite energy
+        with np.errstate(divide="ignore", over="ignore"):  # a likelihood of zero is an infinite energy
             own = np.broadcast_to(np.asarray(self.potential(*x), dtype=float), x[0].shape)
         h = (fields + self.shift)[:, None]
         if self.weight.is_field:
