@@ -73,7 +73,7 @@ def test_given_parts_are_judged_where_an_answer_vanishes():
 
 def test_what_has_one_value_does_not_vary():
     solution = transferred().cavity().solve({alpha: 2, gamma: HALF, t: {1: HALF, -1: HALF}, e: {1: 1}, f: NOISES[f]})
-    with pytest.raises(UnsupportedLaw, match="nothing of e reaches it"):
+    with pytest.raises(UnsupportedLaw, match="the law of e has one value"):
         solution.spectrum(w, over=[e])
     assert solution.dimension(v, over=[e, f]) == solution.dimension(v, over=[f])
 
