@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sympy import Add, Expr, S, Symbol, nan, zoo
+from sympy import Add, DiracDelta, Expr, S, Symbol, nan, zoo
 
 from symcavity.algebra.gaussian import GaussianAverage
 from symcavity.algebra.precision import mp
@@ -85,7 +85,8 @@ def weak_fields(task: Task, given: Given) -> WeakFields | None:
             return None
         staying = [s for s, e in zip(moments, limits, strict=True) if _vanishes(e, given, begin)]
         if len(staying) == len(moments):
-            return None if any(weak.limit(e).has(nan, zoo) for e in closed.exprs) else weak
+            told = [*(weak.limit(e) for e in closed.exprs), *(weak.expanded(bodies[s]) for s in moments)]
+            return None if any(e.has(nan, zoo, DiracDelta) for e in told) else weak  # a jump has no expansion
         moments = staying
     return None
 
