@@ -57,7 +57,7 @@ class Unequal(Node):
 
 
 def expanded(expr: Expr) -> Expr:
-    """Multiply out, but for what stands in denominators: there SymPy would multiply sums by numbers of sites."""
+    """Multiply out, except in denominators, where SymPy would multiply sums by numbers of sites."""
     rule = {p: Dummy() for p in expr.atoms(Pow) if p.base.is_Add and p.exp.could_extract_minus_sign()}
     return expand_mul(expr.xreplace(rule)).xreplace({mark: p for p, mark in rule.items()})
 

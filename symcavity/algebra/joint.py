@@ -180,7 +180,7 @@ class NumberedAverage(GaussianAverage):
 
 
 def one_set(exprs: Iterable[Expr], number: int) -> dict[Any, Any]:
-    """What to replace in expressions for their averages over one of the independent sets of samples only."""
+    """The replacements that average expressions over one of the independent sets of samples only."""
     sampled = {node for e in exprs for node in e.atoms(NumberedAverage) if node.is_sampled}
     return dict(pair for node in sampled for pair in node.scramble(number).items())
 

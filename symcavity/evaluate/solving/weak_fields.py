@@ -21,8 +21,8 @@ from symcavity.evaluate.given.values import Given, Task
 from symcavity.evaluate.undefined import where_defined
 from symcavity.model.equations import Equation
 
-PRECS = 150, 250  # bits with which what is zero is told from what is not
-SHRINKS = 1e-10  # what rounding leaves, with more digits
+PRECS = 150, 250  # bits, of two tries that tell zero from a small number
+SHRINKS = 1e-10  # the share of a rounding error that is left with more bits
 
 
 @dataclass(frozen=True)

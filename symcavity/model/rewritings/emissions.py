@@ -104,7 +104,7 @@ class Emissions(Rewriting):
         return heard
 
     def _of_two_sites(self, total: Sum, body: Expr) -> Expr:
-        """A sum without couplings: what its terms have of the hearer's own site stands beside sums over the others."""
+        """A sum without couplings as sums over single sites, each times factors of the hearer's own site."""
         at, plain = total.limits[0][0], total.func(body, *total.limits)
         if self._convex or not _free(body) - {at}:
             return plain
